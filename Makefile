@@ -1,0 +1,60 @@
+# `make demo` and `make test` need Python >= 3.11 and make, nothing else: they make .venv and install into it.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint types layers unit format bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "quanet needs Python 3.11 or later")'
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+.venv/.dev: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[demo,dev]'
+	@touch $@
+
+setup: .venv/.dev ## Make .venv with all that development needs
+
+demo: .venv/.demo ## Learn from real reviews, estimate, write demo.png
+	$(BIN)/quanet demo
+
+test: lint types layers unit ## Lint, types, import layers, tests, doctests, coverage: what CI runs
+
+check: test ## The same
+
+lint: .venv/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: .venv/.dev
+	$(BIN)/mypy
+
+layers: .venv/.dev
+	$(BIN)/lint-imports --no-cache
+
+unit: .venv/.dev
+	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered
+
+format: .venv/.dev ## Format and mend what ruff can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.venv-bench/.peers: constraints.txt benchmarks/requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --requirement benchmarks/requirements.txt --editable .
+	@touch $@
+
+bench: .venv-bench/.peers ## Time quanet beside its peers, in an environment of their own
+	.venv-bench/bin/python benchmarks/peers.py --output benchmarks/results/peers.md
+
+clean: ## Remove environments and caches
+	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

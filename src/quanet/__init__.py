@@ -1,0 +1,102 @@
+"""quanet: how many, not which. Class prevalences in sets of unlabelled items.
+
+>>> import quanet
+>>> texts = ["good film", "bad film", "good plot", "bad plot"] * 5
+>>> quantifier = quanet.EMQ().fit(texts, ["pos", "neg"] * 10)
+>>> quantifier.predict(["a good one", "so good", "quite bad", "good fun"]).round(2)
+array([0.25, 0.75])
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from quanet.bags import Bags as Bags
+    from quanet.base import AggregativeQuantifier as AggregativeQuantifier
+    from quanet.base import Quantifier as Quantifier
+    from quanet.calibration import calibrate as calibrate
+    from quanet.data.dataset import Dataset as Dataset
+    from quanet.data.reviews import movie_reviews as movie_reviews
+    from quanet.data.synthetic import Gaussians as Gaussians
+    from quanet.data.synthetic import WordBags as WordBags
+    from quanet.data.tables import read_table as read_table
+    from quanet.errors import QuanetError as QuanetError
+    from quanet.errors import QuanetWarning as QuanetWarning
+    from quanet.evaluation.evaluate import evaluate as evaluate
+    from quanet.evaluation.results import Results as Results
+    from quanet.methods.baseline import TrainPrevalence as TrainPrevalence
+    from quanet.methods.counting import ACC as ACC
+    from quanet.methods.counting import CC as CC
+    from quanet.methods.counting import PACC as PACC
+    from quanet.methods.counting import PCC as PCC
+    from quanet.methods.em import EMQ as EMQ
+    from quanet.metrics import METRICS as METRICS
+    from quanet.metrics import absolute_error as absolute_error
+    from quanet.metrics import bias as bias
+    from quanet.metrics import kullback_leibler_divergence as kullback_leibler_divergence
+    from quanet.metrics import match_distance as match_distance
+    from quanet.metrics import normalized_absolute_error as normalized_absolute_error
+    from quanet.metrics import (
+        normalized_kullback_leibler_divergence as normalized_kullback_leibler_divergence,
+    )
+    from quanet.metrics import (
+        normalized_relative_absolute_error as normalized_relative_absolute_error,
+    )
+    from quanet.metrics import relative_absolute_error as relative_absolute_error
+    from quanet.metrics import squared_error as squared_error
+    from quanet.protocols import APP as APP
+    from quanet.protocols import NPP as NPP
+    from quanet.protocols import UPP as UPP
+    from quanet.protocols import ByGroup as ByGroup
+    from quanet.protocols import Dirichlet as Dirichlet
+    from quanet.testing import check_quantifier as check_quantifier
+    from quanet.text import TextClassifier as TextClassifier
+
+# Where each public name lives. It is imported when it is first used, so that `import quanet` costs next to nothing.
+_ROOMS = {
+    "bags": ("Bags",),
+    "base": ("AggregativeQuantifier", "Quantifier"),
+    "calibration": ("calibrate",),
+    "data.dataset": ("Dataset",),
+    "data.reviews": ("movie_reviews",),
+    "data.synthetic": ("Gaussians", "WordBags"),
+    "data.tables": ("read_table",),
+    "errors": ("QuanetError", "QuanetWarning"),
+    "evaluation.evaluate": ("evaluate",),
+    "evaluation.results": ("Results",),
+    "methods.baseline": ("TrainPrevalence",),
+    "methods.counting": ("ACC", "CC", "PACC", "PCC"),
+    "methods.em": ("EMQ",),
+    "metrics": (
+        "METRICS",
+        "absolute_error",
+        "bias",
+        "kullback_leibler_divergence",
+        "match_distance",
+        "normalized_absolute_error",
+        "normalized_kullback_leibler_divergence",
+        "normalized_relative_absolute_error",
+        "relative_absolute_error",
+        "squared_error",
+    ),
+    "protocols": ("APP", "NPP", "UPP", "ByGroup", "Dirichlet"),
+    "testing": ("check_quantifier",),
+    "text": ("TextClassifier",),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = ["__version__", *sorted(_ROOM_OF)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'quanet' has no attribute {name!r}")
+    value = getattr(import_module(f"quanet.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,10 @@
+"""The array types that signatures speak of."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+LabelArray: TypeAlias = NDArray[Any]

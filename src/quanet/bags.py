@@ -1,0 +1,123 @@
+"""Bags: which instances of a pool belong together, and the prevalences they have."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.errors import InvalidBags, InvalidData
+from quanet.simplex import check_prevalences
+
+CHUNK = 2**18  # numbers gathered at a time: two megabytes stay in a core's own cache
+
+
+class Bags:
+    """A stack of bags, as row numbers into a pool.
+
+    Parameters
+    ----------
+    indices : (b, n) row numbers, or a sequence of `b` arrays where the bags differ in size.
+    prevalences : (b, k) realised prevalences, where the labels of the pool are known.
+    labels : (b,) names of the bags, such as months or products.
+
+    Examples
+    --------
+    >>> bags = Bags([[0, 1], [1, 2], [4, 5]])
+    >>> len(bags), bags.sizes
+    (3, array([2, 2, 2]))
+    >>> Bags([[0, 1, 2], [3]], labels=["May", "June"])
+    Bags(2 bags of 1 to 3 instances)
+    """
+
+    __slots__ = ("_prevalences", "flat", "labels", "sizes")
+
+    def __init__(
+        self,
+        indices: IntArray | Sequence[ArrayLike],
+        prevalences: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+    ) -> None:
+        if isinstance(indices, np.ndarray) and indices.ndim == 2:
+            self.flat: IntArray = indices.ravel()
+            self.sizes: IntArray = np.full(len(indices), indices.shape[1], dtype=np.intp)
+        else:
+            parts = [np.asarray(bag) for bag in indices]
+            self.flat = np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
+            self.sizes = np.array([part.size for part in parts], dtype=np.intp)
+        self._prevalences = None if prevalences is None else check_prevalences(prevalences)
+        self.labels: LabelArray = np.arange(len(self)) if labels is None else np.asarray(labels)
+        self._check()
+
+    def _check(self) -> None:
+        if len(self) == 0:
+            raise InvalidBags("there is no bag. Give at least one set of row numbers.")
+        if (self.sizes == 0).any():
+            empty = self.labels[self.sizes == 0].tolist()[0] if len(self.labels) == len(self) else "?"
+            raise InvalidBags(f"bag {empty!r} is empty, and an empty bag has no prevalence. Leave it out.")
+        if self.flat.dtype.kind not in "iu" or self.flat.ndim != 1:
+            raise InvalidBags(f"bags are row numbers, one flat list a bag; these are {self.flat.dtype} values.")
+        if self.flat.min() < 0:
+            raise InvalidBags(f"row number {self.flat.min()} is negative; rows are counted from 0.")
+        for name, values in (("prevalences", self._prevalences), ("labels", self.labels)):
+            if values is not None and len(values) != len(self):
+                raise InvalidBags(f"there are {len(self)} bags but {len(values)} {name}.")
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __repr__(self) -> str:
+        low, high = self.sizes.min(), self.sizes.max()
+        return f"Bags({len(self)} bags of {low if low == high else f'{low} to {high}'} instances)"
+
+    @property
+    def indices(self) -> IntArray:
+        """Row numbers, (b, n); only for bags of one size."""
+        if (self.sizes != self.sizes[0]).any():
+            raise InvalidBags("these bags differ in size, so they are no matrix. Go through `by_size()`.")
+        return self.flat.reshape(len(self), -1)
+
+    @property
+    def prevalences(self) -> FloatArray:
+        """Realised prevalences, (b, k); only for bags drawn from labelled instances."""
+        if self._prevalences is None:
+            raise InvalidBags("these bags carry no true prevalences. Draw them with a protocol, from labels.")
+        return self._prevalences
+
+    def by_size(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Bags of one size at a time: their positions (g,) and their row numbers (g, n)."""
+        starts = np.cumsum(self.sizes) - self.sizes
+        for size in np.unique(self.sizes).tolist():
+            positions = np.flatnonzero(self.sizes == size)
+            if len(positions) == len(self):
+                yield positions, self.indices
+            else:
+                yield positions, self.flat[starts[positions, None] + np.arange(size)]
+
+    def gather(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Rows of the bags, (g, n, d), with the bags' positions (g,): a bounded number of them at a time."""
+        if self.flat.max() >= len(rows):
+            raise InvalidBags(f"row number {self.flat.max()} is outside the pool, which has {len(rows)} instances.")
+        for positions, matrix in self.by_size():
+            together = max(1, CHUNK // (matrix.shape[1] * max(1, rows.shape[1])))
+            for start in range(0, len(positions), together):
+                chunk = slice(start, start + together)
+                yield positions[chunk], rows.take(matrix[chunk], axis=0)
+
+
+def check_rows(rows: ArrayLike, *, width: int | None = None) -> FloatArray:
+    """Return rows as floats (..., n, d), or say what keeps them from being a stack of bags.
+
+    Examples
+    --------
+    >>> check_rows([[0.5, 0.5]]).shape
+    (1, 2)
+    """
+    values = np.asarray(rows, dtype=float)
+    if values.ndim < 2:
+        raise InvalidData(f"rows are a matrix (n, d), or a stack of them; these have shape {values.shape}.")
+    if values.shape[-2] == 0:
+        raise InvalidBags("the bag is empty, and an empty bag has no prevalence. Give at least one instance.")
+    if width is not None and values.shape[-1] != width:
+        raise InvalidData(f"rows need {width} columns; these have {values.shape[-1]}.")
+    return values

@@ -1,0 +1,121 @@
+r"""Make posteriors honest: an affine map of log posteriors, fitted by maximum likelihood to labelled instances.
+
+============  =================================================================  ==========
+name          calibrated posterior of class c                                    parameters
+============  =================================================================  ==========
+temperature   softmax of :math:`a \log p_c`                                      1
+bcts          softmax of :math:`a \log p_c + b_c`                                1 + k
+vector        softmax of :math:`a_c \log p_c + b_c`                              2 k
+platt         logistic of :math:`a_c \log \frac{p_c}{1 - p_c} + b_c`, normalised  2 k
+============  =================================================================  ==========
+
+Temperature and vector scaling are by Guo et al. (2017), bias-corrected temperature scaling (BCTS) by Alexandari,
+Kundaje and Shrikumar (2020), the last by Platt (1999), one class against the others. For two classes Platt and BCTS are
+the same family; Platt also smooths its targets.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, logit, softmax
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.errors import InvalidSetting
+
+METHODS = ("platt", "temperature", "bcts", "vector")
+Loss = Callable[[FloatArray], tuple[float, FloatArray]]  # value and gradient at some parameters
+
+TINY = 1e-12  # posteriors are kept this far from 0 and 1, where logarithms end
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A fitted map from posteriors to calibrated posteriors: log p -> scale * log p + shift."""
+
+    method: str
+    scale: FloatArray  # (k,)
+    shift: FloatArray  # (k,)
+
+    def __call__(self, posteriors: FloatArray) -> FloatArray:
+        """Calibrate posteriors: (..., k) -> (..., k)."""
+        clipped = np.clip(posteriors, TINY, 1 - TINY)
+        if self.method == "platt":
+            shares = expit(self.scale * logit(clipped) + self.shift)
+            return shares / shares.sum(axis=-1, keepdims=True)
+        return softmax(self.scale * np.log(clipped) + self.shift, axis=-1)
+
+
+def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str) -> Calibration:
+    """Fit a calibration to posteriors (n, k) of instances with known classes `codes` (n,).
+
+    Give posteriors of instances that the classifier was not trained on, such as out-of-fold ones.
+
+    Examples
+    --------
+    A classifier that is twice too sure of itself:
+
+    >>> honest = np.repeat([[0.8, 0.2], [0.2, 0.8]], 50, axis=0)
+    >>> truth = np.repeat([0, 1, 1, 0], [40, 10, 40, 10])
+    >>> sure = honest**2 / (honest**2).sum(axis=1, keepdims=True)
+    >>> calibrate(sure, truth, method="temperature")(sure)[0]
+    array([0.8, 0.2])
+    """
+    if method not in METHODS:
+        raise InvalidSetting(f"no calibration is called {method!r}; there are {', '.join(METHODS)}.")
+    clipped = np.clip(posteriors, TINY, 1 - TINY)
+    truth = np.eye(posteriors.shape[1])[codes]
+    if method == "platt":
+        return Calibration(method, *_fit_platt(logit(clipped), truth))
+    return Calibration(method, *_fit_softmax(np.log(clipped), truth, method))
+
+
+def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[FloatArray, FloatArray]:
+    """Scale and shift (k,) that minimise the cross-entropy of softmax(scale * scores + shift)."""
+    n, k = scores.shape
+    scales = k if method == "vector" else 1
+
+    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        scale, shift = parameters[:scales], parameters[scales:]
+        logs = log_softmax(scale * scores + (shift if len(shift) else 0), axis=1)
+        residual = (np.exp(logs) - truth) / n
+        by_class = (residual * scores).sum(axis=0)
+        gradient = by_class if scales == k else np.atleast_1d(by_class.sum())
+        if len(shift):
+            gradient = np.concatenate([gradient, residual.sum(axis=0)])
+        return -float((truth * logs).sum()) / n, gradient
+
+    start = np.concatenate([np.ones(scales), np.zeros(0 if method == "temperature" else k)])
+    # A negative scale would turn the classifier round, which a calibration must not.
+    bounds = [(1e-3, 1e3)] * scales + [(-50.0, 50.0)] * (len(start) - scales)
+    best = _minimise(loss, start, bounds)
+    shift = best[scales:] if len(start) > scales else np.zeros(k)
+    return np.broadcast_to(best[:scales], (k,)).copy(), shift - shift.mean()
+
+
+def _fit_platt(scores: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Scale and shift (k,), each class against the others, with Platt's smoothed targets."""
+    positives = truth.sum(axis=0)
+    negatives = len(truth) - positives
+    targets = np.where(truth == 1, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+    fitted = [_fit_logistic(scores[:, c], targets[:, c]) for c in range(scores.shape[1])]
+    return np.array([scale for scale, _ in fitted]), np.array([shift for _, shift in fitted])
+
+
+def _fit_logistic(score: FloatArray, target: FloatArray) -> tuple[float, float]:
+    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        value = parameters[0] * score + parameters[1]
+        residual = (expit(value) - target) / len(score)
+        entropy = (np.logaddexp(0, value) - target * value).mean()
+        return float(entropy), np.array([residual @ score, residual.sum()])
+
+    scale, shift = _minimise(loss, np.array([1.0, 0.0]), [(1e-3, 1e3), (-50.0, 50.0)])
+    return float(scale), float(shift)
+
+
+def _minimise(loss: Loss, start: FloatArray, bounds: list[tuple[float, float]]) -> FloatArray:
+    fitted = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-9}
+    )
+    return np.asarray(fitted.x, dtype=float)

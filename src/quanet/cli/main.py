@@ -1,0 +1,47 @@
+"""`quanet`: the verbs, and how errors end."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from quanet import __version__
+from quanet.cli.console import console, problems
+from quanet.cli.demo import demo
+from quanet.errors import QuanetError
+
+app = typer.Typer(
+    help="How many, not which: estimate the share of each class in sets of unlabelled items.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command()(demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"quanet {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """How many, not which: estimate the share of each class in sets of unlabelled items."""
+
+
+def run() -> None:
+    """Run the command line; an error is one line and exit code 1, a wrong call 2, an interruption 130."""
+    try:
+        app()
+    except QuanetError as error:
+        problems.print(f"[bold red]Error:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        problems.print("Interrupted.")
+        sys.exit(130)

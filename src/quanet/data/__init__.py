@@ -1,0 +1,1 @@
+"""Labelled data: tables, generators with known densities, and datasets by name."""

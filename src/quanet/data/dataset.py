@@ -1,0 +1,75 @@
+"""Instances with their labels, and what one does with them before learning."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.errors import InvalidData, InvalidSetting
+from quanet.simplex import classes_of, prevalence_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """Instances X, labels y (n,), and a name.
+
+    Examples
+    --------
+    >>> data = Dataset(["good", "bad", "fine", "poor"], ["pos", "neg", "pos", "neg"], "four words")
+    >>> len(data), data.classes, data.prevalence
+    (4, array(['neg', 'pos'], dtype='<U3'), array([0.5, 0.5]))
+    >>> train, test = data.split(0.5, rng=0)
+    >>> train.y.tolist(), test.y.tolist()
+    (['pos', 'neg'], ['pos', 'neg'])
+    """
+
+    X: Any
+    y: LabelArray
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "y", np.asarray(self.y))
+        if _num_samples(self.X) != len(self.y):
+            raise InvalidData(f"X has {_num_samples(self.X)} instances but y has {len(self.y)} labels.")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def classes(self) -> LabelArray:
+        """The distinct labels, sorted."""
+        return classes_of(self.y)
+
+    @property
+    def prevalence(self) -> FloatArray:
+        """The share of every class, in the order of `classes`."""
+        return prevalence_of(self.y, self.classes)
+
+    def take(self, indices: IntArray) -> "Dataset":
+        """The instances at the given positions."""
+        return Dataset(_safe_indexing(self.X, indices), self.y[indices], self.name)
+
+    def without(self, *labels: Any) -> "Dataset":
+        """The instances of all other classes."""
+        return self.take(np.flatnonzero([label not in labels for label in self.y.tolist()]))
+
+    def split(self, share: float, *, rng: np.random.Generator | int) -> tuple["Dataset", "Dataset"]:
+        """Two parts, the first with `share` of every class, drawn at random; both in their first order."""
+        if not 0 < share < 1:
+            raise InvalidSetting(f"a share lies between 0 and 1; got {share}.")
+        rng = np.random.default_rng(rng)
+        first = np.zeros(len(self), dtype=bool)
+        for label in self.classes.tolist():
+            members = rng.permutation(np.flatnonzero(self.y == label))
+            first[members[: round(share * len(members))]] = True
+        return self.take(np.flatnonzero(first)), self.take(np.flatnonzero(~first))
+
+    def without_duplicates(self) -> "Dataset":
+        """The first of all instances with the same text; only for texts."""
+        first: dict[str, int] = {}
+        for position, text in enumerate(self.X):
+            first.setdefault(text, position)
+        return self.take(np.fromiter(first.values(), dtype=np.intp))

@@ -1,0 +1,115 @@
+"""Data whose densities are known, so that a method's answer can be checked against the best possible one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import softmax
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.errors import InvalidSetting
+from quanet.simplex import check_prevalences, to_counts
+
+Seed = np.random.Generator | int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gaussians:
+    """Classes that are round Gaussian clouds, all the same distance from one another.
+
+    Parameters
+    ----------
+    k : number of classes, one dimension each.
+    distance : between two centres, in standard deviations; 0 makes all classes the same.
+
+    Examples
+    --------
+    >>> X, y = Gaussians(k=3).draw([0.5, 0.3, 0.2], 10, rng=0)
+    >>> X.shape, np.bincount(y).tolist()
+    ((10, 3), [5, 3, 2])
+    """
+
+    k: int = 2
+    distance: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.k < 2 or self.distance < 0:
+            raise InvalidSetting(f"k is at least 2 and distance at least 0; got {self.k} and {self.distance}.")
+
+    @property
+    def centres(self) -> FloatArray:
+        """Centre of every class: (k, k)."""
+        return np.eye(self.k) * self.distance / np.sqrt(2)
+
+    def draw(self, prevalence: ArrayLike, n: int, *, rng: Seed) -> tuple[FloatArray, IntArray]:
+        """Draw `n` instances with exactly these class shares, up to rounding: (n, k) and classes (n,)."""
+        rng = np.random.default_rng(rng)
+        y = _shuffled_classes(prevalence, self.k, n, rng)
+        return self.centres[y] + rng.standard_normal((n, self.k)), y
+
+    def log_density(self, X: FloatArray) -> FloatArray:
+        """Log density of every instance in every class: (n, k) -> (n, k)."""
+        squares = np.square(X[:, None, :] - self.centres).sum(axis=-1)
+        return np.asarray(-squares / 2 - self.k * np.log(2 * np.pi) / 2)
+
+    def posteriors(self, X: FloatArray, prior: ArrayLike) -> FloatArray:
+        """The true posteriors under a prior: (n, k)."""
+        return _bayes(self.log_density(X), check_prevalences(prior, k=self.k))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WordBags:
+    """Texts of independent words; each class prefers its own words and shares the others.
+
+    Parameters
+    ----------
+    k : number of classes.
+    words : vocabulary; a text has no other words.
+    length : words in a text.
+    preference : how many times likelier a class makes its own words.
+
+    Examples
+    --------
+    >>> texts, y = WordBags(length=5).draw([0.5, 0.5], 2, rng=0)
+    >>> len(texts), len(texts[0].split())
+    (2, 5)
+    """
+
+    k: int = 2
+    words: int = 60
+    length: int = 12
+    preference: float = 3.0
+
+    @property
+    def word_probabilities(self) -> FloatArray:
+        """Probability of every word in every class: (k, words)."""
+        own = np.arange(self.words) % (self.k + 1) == np.arange(self.k)[:, None]
+        weights = np.where(own, self.preference, 1.0)
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def draw(self, prevalence: ArrayLike, n: int, *, rng: Seed) -> tuple[list[str], IntArray]:
+        """Draw `n` texts with exactly these class shares, up to rounding: texts and classes (n,)."""
+        rng = np.random.default_rng(rng)
+        y = _shuffled_classes(prevalence, self.k, n, rng)
+        cumulated = np.cumsum(self.word_probabilities, axis=1)[y]
+        chosen = (rng.random((n, self.length, 1)) > cumulated[:, None, :-1]).sum(axis=-1)
+        return [" ".join(f"word{w}" for w in text) for text in chosen.tolist()], y
+
+    def log_density(self, texts: list[str]) -> FloatArray:
+        """Log probability of every text in every class: (n, k)."""
+        logs = np.log(self.word_probabilities)
+        return np.stack([logs[:, [int(word[4:]) for word in text.split()]].sum(axis=1) for text in texts])
+
+    def posteriors(self, texts: list[str], prior: ArrayLike) -> FloatArray:
+        """The true posteriors under a prior: (n, k)."""
+        return _bayes(self.log_density(texts), check_prevalences(prior, k=self.k))
+
+
+def _shuffled_classes(prevalence: ArrayLike, k: int, n: int, rng: np.random.Generator) -> IntArray:
+    counts = to_counts(check_prevalences(prevalence, k=k), n)
+    return rng.permutation(np.repeat(np.arange(k), counts))
+
+
+def _bayes(log_density: FloatArray, prior: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):  # a class of prior zero has posterior zero
+        return np.asarray(softmax(log_density + np.log(prior), axis=1))

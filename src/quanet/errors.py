@@ -1,0 +1,25 @@
+"""Everything quanet raises or warns of."""
+
+
+class QuanetError(Exception):
+    """Base of every error that tells a caller what to change."""
+
+
+class InvalidData(QuanetError, ValueError):
+    """Instances, labels, posteriors or tables that cannot be used as they are."""
+
+
+class InvalidBags(QuanetError, ValueError):
+    """Bags that cannot be drawn from a pool, or that do not fit it."""
+
+
+class InvalidSetting(QuanetError, ValueError):
+    """A parameter, a metric or a classifier that does not do what is asked of it."""
+
+
+class MissingExtra(QuanetError, ImportError):
+    """An optional dependency that is not installed; the message names the extra."""
+
+
+class QuanetWarning(UserWarning):
+    """Something went on differently from what was asked, and says how."""

@@ -1,0 +1,1 @@
+"""How well a quantifier does: bags, estimates, errors."""

@@ -1,0 +1,58 @@
+"""Draw bags, estimate, compare."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from quanet.bags import Bags
+from quanet.base import Quantifier, check_labels
+from quanet.evaluation.results import Results
+
+
+class DrawsBags(Protocol):
+    """Anything that draws bags from labels: the classes of `quanet.protocols`, or one of your own."""
+
+    def draw(self, y: ArrayLike, *, rng: np.random.Generator | int, classes: ArrayLike | None = None) -> Bags:
+        """Draw bags from a pool with labels `y`."""
+
+
+def evaluate(
+    quantifier: Quantifier,
+    X: Any,
+    y: ArrayLike,
+    protocol: DrawsBags,
+    *,
+    rng: np.random.Generator | int,
+) -> Results:
+    """Compare a fitted quantifier's estimates with the truth on bags drawn from a labelled pool.
+
+    The pool is represented once; all bags are drawn, gathered and aggregated as arrays. Methods given equal seeds meet
+    the same bags.
+
+    Parameters
+    ----------
+    quantifier : fitted.
+    X, y : the pool: instances and labels (n,).
+    protocol : how bags are drawn: `APP`, `UPP`, `NPP`, `Dirichlet`, `ByGroup`.
+    rng : a generator, or the seed of one.
+
+    Examples
+    --------
+    >>> from quanet import APP, EMQ, Gaussians
+    >>> X, y = Gaussians().draw([0.5, 0.5], 2000, rng=0)
+    >>> X_test, y_test = Gaussians().draw([0.5, 0.5], 2000, rng=1)
+    >>> results = evaluate(EMQ().fit(X, y), X_test, y_test, APP(bag_size=100, repeats=10), rng=2)
+    >>> len(results), bool(results.error().mean() < 0.05)
+    (210, True)
+    """
+    check_is_fitted(quantifier, "classes_")
+    bags = protocol.draw(check_labels(y, _num_samples(X)), rng=rng, classes=quantifier.classes_)
+    return Results(
+        bags.prevalences,
+        quantifier.predict_bags(X, bags),
+        quantifier.classes_,
+        bags.sizes,
+        bags.labels,
+    )

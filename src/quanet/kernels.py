@@ -1,0 +1,269 @@
+"""The compiled loops, each over a whole stack of bags: numba's only door.
+
+A kernel fills arrays that its caller made and checked; it neither validates nor allocates by the size of the input.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, cast
+
+import numba
+import numpy as np
+
+from quanet.arrays import FloatArray, IntArray
+
+F = TypeVar("F", bound=Callable[..., object])
+
+# Sums may be reordered to use vector units; infinities and NaN keep their meaning.
+REORDER = {"reassoc", "contract", "arcp", "nsz"}
+INDISTINCT = 1e-12  # likelihoods that differ by less say nothing but rounding
+WARM_UP = 6  # EM steps before Newton's: cheap while far from the optimum
+
+
+def compiled(function: F) -> F:
+    """Compile `function`, keeping the machine code on disk where a folder for it can be written."""
+    compiler = partial(numba.njit, error_model="numpy", fastmath=REORDER, nogil=True)
+    try:
+        return cast("F", compiler(cache=True)(function))
+    except RuntimeError:  # no writable folder, as in a read-only container: compile in every process
+        return cast("F", compiler()(function))
+
+
+@compiled
+def draw_by_class(pool: IntArray, starts: IntArray, counts: IntArray, uniforms: FloatArray, out: IntArray) -> None:
+    """Draw ``counts[i, c]`` instances of every class `c` for every bag `i`, one bag after another into `out`.
+
+    ``pool[starts[c]:starts[c + 1]]`` are the instances of class `c`; the slice is shuffled in place as far as a bag
+    needs (Fisher and Yates), which leaves every later bag uniform too. A class with too few instances is drawn from
+    with replacement.
+    """
+    position = 0
+    for i in range(counts.shape[0]):
+        for c in range(counts.shape[1]):
+            first = starts[c]
+            available = starts[c + 1] - first
+            wanted = counts[i, c]
+            for j in range(wanted):
+                if wanted <= available:
+                    other = first + j + np.int64(uniforms[position] * (available - j))
+                    chosen = pool[other]
+                    pool[other] = pool[first + j]
+                    pool[first + j] = chosen
+                else:
+                    chosen = pool[first + np.int64(uniforms[position] * available)]
+                out[position] = chosen
+                position += 1
+
+
+@compiled
+def count_argmax(posteriors: FloatArray, out: FloatArray) -> None:
+    """Add to ``out[i, c]`` the instances of bag `i` whose largest posterior is that of class `c`."""
+    for i in range(posteriors.shape[0]):
+        for j in range(posteriors.shape[1]):
+            best = 0
+            for c in range(1, posteriors.shape[2]):
+                if posteriors[i, j, c] > posteriors[i, j, best]:
+                    best = c
+            out[i, best] += 1
+
+
+@compiled
+def binary_likelihood(likelihoods: FloatArray, out: FloatArray, tol: float, max_iter: int) -> int:
+    """Maximise every bag's two-class likelihood by Newton's method; returns how many bags did not settle.
+
+    With the log-likelihood written as sum(log(1 + s t)), where t in [-1, 1] is an instance's normalised likelihood
+    difference and s = 2 p - 1, the problem is symmetric in the classes and strictly concave in s.
+    """
+    n = likelihoods.shape[1]
+    contrast = np.empty(n)
+    unsettled = 0
+    for i in range(likelihoods.shape[0]):
+        total = 0.0
+        for j in range(n):
+            negative, positive = likelihoods[i, j, 0], likelihoods[i, j, 1]
+            contrast[j] = (positive - negative) / (positive + negative)
+            total += contrast[j] * contrast[j]
+        low, high, s = -1.0, 1.0, 2.0 * out[i, 1] - 1.0
+        settled = total <= n * INDISTINCT * INDISTINCT
+        step = 0
+        while not settled and step < max_iter:
+            step += 1
+            slope, curvature = 0.0, 0.0
+            for j in range(n):
+                u = contrast[j] / (1.0 + s * contrast[j])
+                slope += u
+                curvature += u * u
+            if slope > 0.0:
+                low = s
+            else:
+                high = s
+            target = s + slope / curvature
+            # Outside the bracket Newton overshot: go most of the way to that end, which may be the answer.
+            if target >= high:
+                target = high if s > high - tol else s + 0.9 * (high - s)
+            elif target <= low:
+                target = low if s < low + tol else s + 0.9 * (low - s)
+            settled = abs(target - s) < tol
+            s = target
+        unsettled += not settled
+        out[i, 1] = 0.5 * (1.0 + s)
+        out[i, 0] = 0.5 * (1.0 - s)
+    return unsettled
+
+
+@compiled
+def expectation_step(likelihoods: FloatArray, prevalence: FloatArray, gradient: FloatArray) -> float:
+    """Fill `gradient` with the mean of L_ij / (L q)_i over a bag's instances; returns the mean log-likelihood."""
+    n, k = likelihoods.shape
+    gradient[:] = 0.0
+    log_likelihood, product = 0.0, 1.0
+    for i in range(n):
+        mixture = 0.0
+        for c in range(k):
+            mixture += likelihoods[i, c] * prevalence[c]
+        # One logarithm for many instances: their product, as long as it is far from under- and overflow.
+        if 1e-90 < mixture < 1e90:
+            product *= mixture
+        else:
+            log_likelihood += np.log(mixture)
+        if not 1e-200 < product < 1e200:
+            log_likelihood += np.log(product)
+            product = 1.0
+        inverse = 1.0 / mixture
+        for c in range(k):
+            gradient[c] += likelihoods[i, c] * inverse
+    for c in range(k):
+        gradient[c] /= n
+    return (log_likelihood + np.log(product)) / n
+
+
+@compiled
+def expectation_maximization(likelihoods: FloatArray, out: FloatArray, tol: float, min_iter: int, max_iter: int) -> int:
+    """Run EM on every bag from ``out[i]`` until the mean change over classes is below `tol`; returns the unsettled."""
+    k = likelihoods.shape[2]
+    gradient = np.empty(k)
+    unsettled = 0
+    for i in range(likelihoods.shape[0]):
+        settled = False
+        step = 0
+        while not settled and step < max_iter:
+            step += 1
+            expectation_step(likelihoods[i], out[i], gradient)
+            change = 0.0
+            for c in range(k):
+                updated = out[i, c] * gradient[c]
+                change += abs(updated - out[i, c])
+                out[i, c] = updated
+            settled = step >= min_iter and change < tol * k
+        unsettled += not settled
+    return unsettled
+
+
+@compiled
+def simplex_quadratic(quadratic: FloatArray, linear: FloatArray, point: FloatArray) -> None:
+    """Move `point` to the minimum of x'Qx / 2 - l'x over the simplex; Q positive definite; an active-set method.
+
+    As Lawson and Hanson's least squares, with the sum fixed to one: solve on the support, step back to the first
+    coordinate that would turn negative and drop it, add the coordinate with the most negative multiplier, repeat.
+    """
+    k = len(point)
+    support = point > 0.0
+    for _ in range(20 * k):
+        while True:
+            members = np.flatnonzero(support)
+            m = len(members)
+            block = np.empty((m, m))
+            right = np.empty((m, 2))
+            for a in range(m):
+                right[a, 0] = linear[members[a]]
+                right[a, 1] = 1.0
+                for b in range(m):
+                    block[a, b] = quadratic[members[a], members[b]]
+            solved = np.linalg.solve(block, right)
+            multiplier = (solved[:, 0].sum() - 1.0) / solved[:, 1].sum()
+            step, blocking = 1.0, -1
+            for a in range(m):
+                target = solved[a, 0] - multiplier * solved[a, 1]
+                current = point[members[a]]
+                if target <= 0.0 and current - target > 0.0 and current / (current - target) < step:
+                    step, blocking = current / (current - target), members[a]
+            for a in range(m):
+                target = solved[a, 0] - multiplier * solved[a, 1]
+                point[members[a]] += step * (target - point[members[a]])
+            if blocking < 0:
+                break
+            point[blocking] = 0.0
+            support[blocking] = False
+        entering, worst = -1, -1e-12
+        for c in range(k):
+            if not support[c]:
+                slack = multiplier - linear[c]
+                for a in range(m):
+                    slack += quadratic[c, members[a]] * point[members[a]]
+                if slack < worst:
+                    entering, worst = c, slack
+        if entering < 0:
+            break
+        support[entering] = True
+
+
+@compiled
+def simplex_quadratics(quadratic: FloatArray, linears: FloatArray, out: FloatArray) -> None:
+    """Run `simplex_quadratic` on every row of `linears` and `out` with one and the same matrix."""
+    for i in range(len(linears)):
+        simplex_quadratic(quadratic, linears[i], out[i])
+
+
+@compiled
+def mixture_likelihood(likelihoods: FloatArray, out: FloatArray, tol: float, max_iter: int) -> int:
+    """Maximise every bag's mixture likelihood over the simplex from ``out[i]``; returns how many did not settle.
+
+    Sequential quadratic programming (Kim, Carbonetto, Stephens and Anitescu 2020): the second-order model is minimised
+    exactly over the simplex, and a line search keeps the likelihood rising.
+    """
+    n, k = likelihoods.shape[1:]
+    scaled = np.empty((n, k))
+    gradient, trial_gradient = np.empty(k), np.empty(k)
+    unsettled = 0
+    for i in range(likelihoods.shape[0]):
+        rows, prevalence = likelihoods[i], out[i]
+        height = expectation_step(rows, prevalence, gradient)
+        for _ in range(WARM_UP):
+            if gradient.max() - 1.0 > INDISTINCT:
+                prevalence *= gradient
+                height = expectation_step(rows, prevalence, gradient)
+        settled = gradient.max() - 1.0 <= INDISTINCT
+        step = 0
+        while not settled and step < max_iter:
+            step += 1
+            for j in range(n):
+                mixture = 0.0
+                for c in range(k):
+                    mixture += rows[j, c] * prevalence[c]
+                for c in range(k):
+                    scaled[j, c] = rows[j, c] / mixture
+            hessian = scaled.T @ scaled / n
+            ridge = 1e-10 * np.trace(hessian) / k
+            for c in range(k):
+                hessian[c, c] += ridge
+            target = prevalence.copy()
+            simplex_quadratic(hessian, 2.0 * gradient + ridge * prevalence, target)
+            direction = target - prevalence
+            slope = (gradient * direction).sum()
+            length = 1.0
+            trial = target
+            trial_height = expectation_step(rows, trial, trial_gradient)
+            while not trial_height >= height + 1e-4 * length * slope - 1e-14 and length > 1e-9:
+                length *= 0.5
+                trial = prevalence + length * direction
+                trial_height = expectation_step(rows, trial, trial_gradient)
+            if length <= 1e-9:  # the model is of no use here; EM always climbs
+                trial = prevalence * gradient
+                trial_height = expectation_step(rows, trial, trial_gradient)
+            settled = np.abs(trial - prevalence).max() < tol
+            prevalence[:] = trial
+            gradient[:] = trial_gradient
+            height = trial_height
+            settled = settled or gradient.max() - 1.0 <= INDISTINCT
+        unsettled += not settled
+    return unsettled

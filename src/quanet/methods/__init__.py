@@ -1,0 +1,1 @@
+"""The quantification methods, one family a file."""

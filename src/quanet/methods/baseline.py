@@ -1,0 +1,41 @@
+"""The floor: what an estimate is worth that never looks at the bag."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _num_samples
+
+from quanet.arrays import FloatArray
+from quanet.bags import check_rows
+from quanet.base import Quantifier
+
+
+class TrainPrevalence(Quantifier):
+    """Answers every bag with the training prevalences; a method that does no better has learnt nothing.
+
+    Parameters
+    ----------
+    classifier : not used; it is there so that all methods can be made alike.
+
+    Examples
+    --------
+    >>> TrainPrevalence().fit(["x", "y", "z"], ["spam", "ham", "ham"]).predict(["w"])
+    array([0.667, 0.333])
+    """
+
+    def __init__(self, classifier: Any = None) -> None:
+        self.classifier = classifier
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Count the labels y (n,)."""
+        self._learn_labels(X, y)
+        return self
+
+    def represent(self, X: Any) -> FloatArray:
+        """Rows of no columns: (n, 0)."""
+        return np.empty((_num_samples(X), 0))
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """The training prevalences, for every bag: (..., n, 0) -> (..., k)."""
+        return np.tile(self.prior_, (*check_rows(rows).shape[:-2], 1))

@@ -1,0 +1,138 @@
+"""Maximum likelihood under prior shift: only the prevalences changed, so they are all there is to find."""
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import check_rows
+from quanet.base import AggregativeQuantifier
+from quanet.calibration import Calibration, calibrate
+from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.solvers import mixture_weights
+
+FIRST_STOP = 12  # EM's first steps can be short far from the optimum; QuaPy stops no earlier either
+
+
+def expectation_maximization(
+    posteriors: FloatArray, prior: FloatArray, *, tol: float = 1e-4, max_iter: int = 1000
+) -> tuple[FloatArray, int]:
+    r"""Prevalences by expectation maximization: (..., n, k), (k,) -> (..., k) (Saerens, Latinne and Decaestecker 2002).
+
+    From the prior on, posteriors are re-weighted by the prevalences found so far and averaged again:
+
+    .. math:: p_c \leftarrow \frac1n \sum_i \frac{p_c\, \pi_{ic} / \rho_c}{\sum_{c'} p_{c'}\, \pi_{ic'} / \rho_{c'}}
+
+    A bag stops by itself, when the mean change over classes falls below `tol`, after 12 steps at the earliest. The
+    second value returned is the number of bags that did not settle within `max_iter` steps.
+
+    Examples
+    --------
+    >>> posteriors = np.array([[0.8, 0.2], [0.2, 0.8], [0.2, 0.8]])
+    >>> prevalences, unsettled = expectation_maximization(posteriors, np.array([0.5, 0.5]), tol=1e-9)
+    >>> prevalences.round(4), unsettled
+    (array([0.2222, 0.7778]), 0)
+    """
+    from quanet import kernels
+
+    n, k = posteriors.shape[-2:]
+    likelihoods = np.ascontiguousarray(posteriors / prior).reshape(-1, n, k)  # ∝ p(x | y)
+    prevalences = np.tile(prior, (len(likelihoods), 1))
+    unsettled = kernels.expectation_maximization(likelihoods, prevalences, tol, FIRST_STOP, max_iter)
+    return prevalences.reshape(*posteriors.shape[:-2], k), unsettled
+
+
+def maximum_likelihood(
+    posteriors: FloatArray, prior: FloatArray, *, tol: float = 1e-6, max_iter: int = 1000
+) -> tuple[FloatArray, int]:
+    """The prevalences that EM approaches, exactly, by Newton's method: (..., n, k), (k,) -> (..., k).
+
+    Examples
+    --------
+    >>> posteriors = np.array([[0.8, 0.2], [0.2, 0.8], [0.2, 0.8]])
+    >>> prevalences, unsettled = maximum_likelihood(posteriors, np.array([0.5, 0.5]))
+    >>> prevalences.round(4), unsettled
+    (array([0.2222, 0.7778]), 0)
+    """
+    return mixture_weights(posteriors / prior, prior, tol=tol, max_iter=max_iter)
+
+
+SOLVERS = {"newton": maximum_likelihood, "em": expectation_maximization}
+
+
+class EMQ(AggregativeQuantifier):
+    """Expectation maximization quantifier (SLD): the prevalences under which the bag is most likely.
+
+    Saerens, Latinne and Decaestecker (2002) find them by EM; the likelihood is concave, so Newton's method finds the
+    same point, exactly and sooner. Posteriors that are off mislead it, so they are calibrated on out-of-fold ones first
+    (Alexandari, Kundaje and Shrikumar 2020).
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+    calibration : "bcts", "platt", "temperature", "vector" (see `quanet.calibration`), or None for none.
+    solver : "newton", exact, or "em", which stops short of the optimum when its steps are small.
+    tol : the change of prevalences, in one step, at which a bag is settled.
+    max_iter : steps at most.
+
+    Notes
+    -----
+    ``EMQ(classifier, calibration=None, solver="em", tol=1e-4)`` is the EMQ of QuaPy 0.2, stopping rule included.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]], ["no", "no", "yes", "yes"]
+    >>> quantifier = EMQ("precomputed", calibration=None).fit(posteriors, labels)
+    >>> quantifier.predict([[0.8, 0.2], [0.2, 0.8], [0.2, 0.8]])
+    array([0.222, 0.778])
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        cv: Any = 5,
+        calibration: str | None = "bcts",
+        solver: Literal["newton", "em"] = "newton",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+    ) -> None:
+        super().__init__(classifier, cv=cv)
+        self.calibration = calibration
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+
+    calibration_: Calibration
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the classifier to instances X and labels y (n,), and its calibration."""
+        if self.solver not in SOLVERS:
+            raise InvalidSetting(f"solver is one of {', '.join(SOLVERS)}; got {self.solver!r}.")
+        return super().fit(X, y)
+
+    def _learns_from_posteriors(self) -> bool:
+        return self.calibration is not None
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        self.calibration_ = calibrate(posteriors, codes, method=str(self.calibration))
+
+    def represent(self, X: Any) -> FloatArray:
+        """Calibrated posteriors of every instance: (n, k)."""
+        posteriors = super().represent(X)
+        return posteriors if self.calibration is None else self.calibration_(posteriors)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Maximise the likelihood of every bag: (..., n, k) -> (..., k)."""
+        posteriors = check_rows(rows, width=len(self.classes_))
+        prevalences, unsettled = SOLVERS[self.solver](posteriors, self.prior_, tol=self.tol, max_iter=self.max_iter)
+        if unsettled:
+            warnings.warn(
+                f"EMQ did not settle within {self.max_iter} steps on {unsettled} bags. "
+                "Raise max_iter or tol, or take solver='newton'.",
+                QuanetWarning,
+                stacklevel=2,
+            )
+        return prevalences

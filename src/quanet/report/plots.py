@@ -1,0 +1,99 @@
+"""Pictures: each takes an Axes and plain data, draws, and returns the Axes. Matplotlib's only door."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quanet.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from quanet.arrays import FloatArray
+    from quanet.evaluation.results import Results
+
+# Okabe and Ito's colours, told apart by colour-blind readers too; the markers help in print.
+STYLES = (
+    ("#0072B2", "o"),
+    ("#D55E00", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#E69F00", "v"),
+    ("#56B4E9", "P"),
+    ("#5F5F5F", "X"),
+)
+QUANTILES = (0.05, 0.95)
+
+
+def new_figure(panels: int = 1) -> tuple[Figure, list[Axes]]:
+    """An empty figure with panels side by side, which no global state knows of."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("pictures need matplotlib. Install it: pip install 'quanet[plot]'") from None
+    figure = Figure(figsize=(5.2 * panels, 5.0), layout="constrained", dpi=150)
+    return figure, list(figure.subplots(1, panels, squeeze=False)[0])
+
+
+def estimate_against_truth(ax: Axes, results: dict[str, Results], *, position: int = -1) -> Axes:
+    """Mean estimate of one class against its true prevalence, a line a method, with a band of 90 % of the bags.
+
+    Parameters
+    ----------
+    ax : to draw on.
+    results : of every method, by name, all on the same bags.
+    position : of the class, in the order of the results' classes.
+    """
+    ax.plot([0, 1], [0, 1], color="black", linewidth=1, linestyle=(0, (4, 3)), label="truth", zorder=1)
+    for (name, result), (colour, marker) in zip(results.items(), STYLES, strict=False):
+        truths, middle, low, high = _by_truth(result.truth[:, position], result.estimate[:, position])
+        ax.fill_between(truths, low, high, color=colour, alpha=0.12, linewidth=0)
+        ax.plot(truths, middle, color=colour, marker=marker, markersize=4, linewidth=1.6, label=name)
+    first = next(iter(results.values()))
+    ax.set(
+        xlim=(0, 1),
+        ylim=(0, 1),
+        aspect="equal",
+        xlabel=f"true prevalence of {first.classes[position]}",
+        ylabel="estimated prevalence: mean and 90 % of bags",
+    )
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
+def error_by_shift(ax: Axes, results: dict[str, Results], *, prior: FloatArray, position: int = -1) -> Axes:
+    """Mean absolute error against how far a bag's prevalence lies from the training one."""
+    for (name, result), (colour, marker) in zip(results.items(), STYLES, strict=False):
+        shift = np.round(np.abs(result.truth[:, position] - prior[position]), 2)
+        shifts, middle, _, _ = _by_truth(shift, result.error())
+        ax.plot(shifts, middle, color=colour, marker=marker, markersize=4, linewidth=1.6, label=name)
+    ax.set(xlabel="distance of a bag's prevalence from training", ylabel="mean absolute error")
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as its file's ending says: whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        figure.savefig(unfinished, format=path.suffix.lstrip(".") or "png")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _by_truth(truth: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Mean and the band's ends of the values at every distinct truth."""
+    distinct, member = np.unique(truth, return_inverse=True)
+    groups = [values[member == group] for group in range(len(distinct))]
+    ends = np.array([np.quantile(group, QUANTILES) for group in groups])
+    return distinct, np.array([group.mean() for group in groups]), ends[:, 0], ends[:, 1]

@@ -1,0 +1,162 @@
+"""Prevalence vectors: count them, check them, draw them, lay a grid over them."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.errors import InvalidBags, InvalidData
+
+
+def encode(labels: ArrayLike, classes: LabelArray) -> IntArray:
+    """Position of every label in `classes`, which are sorted: (...) -> (...).
+
+    Examples
+    --------
+    >>> encode(["pos", "neg", "pos"], np.array(["neg", "pos"]))
+    array([1, 0, 1])
+    """
+    known = {value: position for position, value in enumerate(classes.tolist())}
+    values = np.asarray(labels)
+    codes = np.array([known.get(value, -1) for value in values.ravel().tolist()], dtype=np.intp)
+    if (codes < 0).any():
+        unknown = values.ravel()[codes < 0].tolist()[0]
+        raise InvalidData(
+            f"label {unknown!r} is not one of the classes {list(known)}. "
+            "Drop those instances, or fit on data that has them."
+        )
+    return codes.reshape(values.shape)
+
+
+def classes_of(labels: ArrayLike) -> LabelArray:
+    """The distinct labels, sorted: (n,) -> (k,).
+
+    Examples
+    --------
+    >>> classes_of([True, False, True])
+    array([False,  True])
+    """
+    values = np.asarray(labels)
+    try:
+        return np.unique(values)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in values.tolist()})
+        raise InvalidData(
+            f"the labels mix {' and '.join(kinds)}, which have no common order. Convert them to one type."
+        ) from None
+
+
+def count(codes: IntArray, k: int) -> IntArray:
+    """Number of instances of each of `k` classes in every bag: (..., n) -> (..., k).
+
+    Examples
+    --------
+    >>> count(np.array([[0, 2, 2], [1, 1, 1]]), 3)
+    array([[1, 0, 2],
+           [0, 3, 0]])
+    """
+    bags = codes.reshape(-1, codes.shape[-1])
+    shifted = bags + k * np.arange(len(bags))[:, None]
+    return np.bincount(shifted.ravel(), minlength=len(bags) * k).reshape(*codes.shape[:-1], k)
+
+
+def prevalence_of(labels: ArrayLike, classes: ArrayLike) -> FloatArray:
+    """Share of every class among the labels: (..., n), (k,) -> (..., k).
+
+    Examples
+    --------
+    >>> prevalence_of(["b", "a", "b", "b"], ["a", "b"])
+    array([0.25, 0.75])
+    """
+    names = np.asarray(classes)
+    codes = encode(labels, names)
+    if codes.shape[-1] == 0:
+        raise InvalidBags("a bag with no instance has no prevalence. Leave empty bags out.")
+    return count(codes, len(names)) / codes.shape[-1]
+
+
+def check_prevalences(prevalences: ArrayLike, *, k: int | None = None) -> FloatArray:
+    """Return `prevalences` as floats (..., k), or say which vector is off the simplex."""
+    values = np.asarray(prevalences, dtype=float)
+    if values.ndim == 0 or (k is not None and values.shape[-1] != k):
+        raise InvalidData(f"prevalences need {k or 'k'} classes on their last axis; their shape is {values.shape}.")
+    off = ~(np.isfinite(values).all(axis=-1) & (values >= 0).all(axis=-1))
+    off |= np.abs(values.sum(axis=-1) - 1) > 1e-6
+    if off.any():
+        worst = values.reshape(-1, values.shape[-1])[off.ravel()][0]
+        raise InvalidData(f"{worst.tolist()} is no prevalence vector: shares are at least 0 and sum to 1.")
+    return values
+
+
+def smooth(prevalences: FloatArray, eps: float | FloatArray) -> FloatArray:
+    r"""Move prevalences away from zero: :math:`(p + \epsilon) / (1 + k \epsilon)`; `eps` a number or one for every bag.
+
+    Examples
+    --------
+    >>> smooth(np.array([0.0, 1.0]), 0.125)
+    array([0.1, 0.9])
+    """
+    per_bag = np.asarray(eps, dtype=float)[..., None]
+    return (prevalences + per_bag) / (1 + prevalences.shape[-1] * per_bag)
+
+
+def project(points: FloatArray) -> FloatArray:
+    """Nearest point of the simplex, in Euclidean distance: (..., k) -> (..., k) (Held, Wolfe and Crowder 1974).
+
+    Examples
+    --------
+    >>> project(np.array([1.2, -0.4]))
+    array([1., 0.])
+    """
+    descending = -np.sort(-points, axis=-1)
+    excess = descending.cumsum(axis=-1) - 1
+    rank = np.arange(1, points.shape[-1] + 1)
+    last = (descending * rank > excess).sum(axis=-1, keepdims=True)
+    return np.maximum(points - np.take_along_axis(excess, last - 1, axis=-1) / last, 0)
+
+
+def grid(k: int, steps: int) -> FloatArray:
+    """Every prevalence vector of `k` classes whose shares are multiples of 1 / steps: (C(steps + k - 1, k - 1), k).
+
+    Examples
+    --------
+    >>> grid(2, 2)
+    array([[0. , 1. ],
+           [0.5, 0.5],
+           [1. , 0. ]])
+    """
+    counts = np.arange(steps + 1)[:, None]  # grown one class at a time: the shares so far
+    for _ in range(k - 2):
+        left = steps - counts.sum(axis=1)
+        repeated = np.repeat(counts, left + 1, axis=0)
+        following = np.concatenate([np.arange(most + 1) for most in left])
+        counts = np.column_stack([repeated, following])
+    return np.column_stack([counts, steps - counts.sum(axis=1)]) / steps
+
+
+def grid_size(k: int, steps: int) -> int:
+    """Number of points of `grid`."""
+    return math.comb(steps + k - 1, k - 1)
+
+
+def draw_uniformly(b: int, k: int, *, rng: np.random.Generator) -> FloatArray:
+    """Prevalence vectors uniform on the simplex: (b, k)."""
+    return rng.dirichlet(np.ones(k), size=b)
+
+
+def to_counts(prevalences: FloatArray, n: int) -> IntArray:
+    """Whole numbers nearest to ``n * prevalences`` that sum to `n`, by largest remainder: (..., k) -> (..., k).
+
+    Examples
+    --------
+    >>> to_counts(np.array([[0.26, 0.37, 0.37], [0.01, 0.0, 0.99]]), 10)
+    array([[ 2,  4,  4],
+           [ 0,  0, 10]])
+    """
+    exact = prevalences * n
+    floors = np.floor(exact + 1e-9)
+    missing = (n - floors.sum(axis=-1, keepdims=True)).astype(np.intp)
+    rank = np.argsort(np.argsort(floors - exact, axis=-1, kind="stable"), axis=-1, kind="stable")
+    counts: IntArray = floors.astype(np.intp) + (rank < missing)
+    return counts
