@@ -58,33 +58,47 @@ def draw_by_class(pool: IntArray, starts: IntArray, counts: IntArray, uniforms: 
 @compiled
 def count_argmax(posteriors: FloatArray, out: FloatArray) -> None:
     """Add to ``out[i, c]`` the instances of bag `i` whose largest posterior is that of class `c`."""
+    n, k = posteriors.shape[1:]
     for i in range(posteriors.shape[0]):
-        for j in range(posteriors.shape[1]):
-            best = 0
-            for c in range(1, posteriors.shape[2]):
-                if posteriors[i, j, c] > posteriors[i, j, best]:
-                    best = c
-            out[i, best] += 1
+        if k == 2:  # without a branch, so that many instances are compared at once
+            second = 0
+            for j in range(n):
+                second += posteriors[i, j, 1] > posteriors[i, j, 0]
+            out[i, 0] += n - second
+            out[i, 1] += second
+        else:
+            for j in range(n):
+                best = 0
+                for c in range(1, k):
+                    if posteriors[i, j, c] > posteriors[i, j, best]:
+                        best = c
+                out[i, best] += 1
+
+
+@compiled
+def contrasts(likelihoods: FloatArray, out: FloatArray) -> float:
+    """Fill `out` with the instances' (L1 - L0) / (L1 + L0), all that two classes need; returns its mean square."""
+    total = 0.0
+    for j in range(len(out)):
+        negative, positive = likelihoods[j, 0], likelihoods[j, 1]
+        out[j] = (positive - negative) / (positive + negative)
+        total += out[j] * out[j]
+    return total / len(out)
 
 
 @compiled
 def binary_likelihood(likelihoods: FloatArray, out: FloatArray, tol: float, max_iter: int) -> int:
     """Maximise every bag's two-class likelihood by Newton's method; returns how many bags did not settle.
 
-    With the log-likelihood written as sum(log(1 + s t)), where t in [-1, 1] is an instance's normalised likelihood
-    difference and s = 2 p - 1, the problem is symmetric in the classes and strictly concave in s.
+    With the log-likelihood written as sum(log(1 + s t)), where t in [-1, 1] is an instance's contrast and s = 2 p - 1,
+    the problem is symmetric in the classes and strictly concave in s.
     """
     n = likelihoods.shape[1]
     contrast = np.empty(n)
     unsettled = 0
     for i in range(likelihoods.shape[0]):
-        total = 0.0
-        for j in range(n):
-            negative, positive = likelihoods[i, j, 0], likelihoods[i, j, 1]
-            contrast[j] = (positive - negative) / (positive + negative)
-            total += contrast[j] * contrast[j]
+        settled = contrasts(likelihoods[i], contrast) <= INDISTINCT * INDISTINCT
         low, high, s = -1.0, 1.0, 2.0 * out[i, 1] - 1.0
-        settled = total <= n * INDISTINCT * INDISTINCT
         step = 0
         while not settled and step < max_iter:
             step += 1
@@ -108,6 +122,33 @@ def binary_likelihood(likelihoods: FloatArray, out: FloatArray, tol: float, max_
         unsettled += not settled
         out[i, 1] = 0.5 * (1.0 + s)
         out[i, 0] = 0.5 * (1.0 - s)
+    return unsettled
+
+
+@compiled
+def binary_expectation_maximization(
+    likelihoods: FloatArray, out: FloatArray, tol: float, min_iter: int, max_iter: int
+) -> int:
+    """Do as `expectation_maximization`, for two classes and with one division an instance."""
+    n = likelihoods.shape[1]
+    contrast = np.empty(n)
+    unsettled = 0
+    for i in range(likelihoods.shape[0]):
+        contrasts(likelihoods[i], contrast)
+        positive = out[i, 1]
+        settled = False
+        step = 0
+        while not settled and step < max_iter:
+            step += 1
+            total = 0.0
+            for j in range(n):
+                total += (1.0 + contrast[j]) / (1.0 + (2.0 * positive - 1.0) * contrast[j])
+            updated = positive * total / n
+            settled = step >= min_iter and abs(updated - positive) < tol
+            positive = updated
+        unsettled += not settled
+        out[i, 0] = 1.0 - positive
+        out[i, 1] = positive
     return unsettled
 
 

@@ -17,16 +17,21 @@ def encode(labels: ArrayLike, classes: LabelArray) -> IntArray:
     >>> encode(["pos", "neg", "pos"], np.array(["neg", "pos"]))
     array([1, 0, 1])
     """
-    known = {value: position for position, value in enumerate(classes.tolist())}
     values = np.asarray(labels)
-    codes = np.array([known.get(value, -1) for value in values.ravel().tolist()], dtype=np.intp)
+    if values.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
+        codes = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
+        codes = np.where(classes[codes] == values, codes, -1)
+    else:
+        known = {value: position for position, value in enumerate(classes.tolist())}
+        found = [known.get(value, -1) for value in values.ravel().tolist()]
+        codes = np.array(found, dtype=np.intp).reshape(values.shape)
     if (codes < 0).any():
-        unknown = values.ravel()[codes < 0].tolist()[0]
+        unknown = values[codes < 0].tolist()[0]
         raise InvalidData(
-            f"label {unknown!r} is not one of the classes {list(known)}. "
+            f"label {unknown!r} is not one of the classes {classes.tolist()}. "
             "Drop those instances, or fit on data that has them."
         )
-    return codes.reshape(values.shape)
+    return codes
 
 
 def classes_of(labels: ArrayLike) -> LabelArray:
