@@ -1,6 +1,6 @@
 """Peak memory of an evaluation: 1,000,000 posteriors, 10,000 bags of 1,000, each method in a process of its own.
 
-    python benchmarks/memory.py
+python benchmarks/memory.py
 """
 
 import resource
@@ -32,7 +32,8 @@ def main() -> None:
     if len(sys.argv) > 1:
         evaluate_one(sys.argv[1])
         return
-    print("| 1,000,000 posteriors, 10,000 bags of 1,000 | peak memory | time | mean AE |\n|---|---|---|---|", flush=True)
+    print("| 1,000,000 posteriors, 10,000 bags of 1,000 | peak memory | time | mean AE |", flush=True)
+    print("|---|---|---|---|", flush=True)
     for name in METHODS:
         subprocess.run([sys.executable, __file__, name], check=True)
 

@@ -211,9 +211,10 @@ def _folds(codes: IntArray, classes: LabelArray, cv: Any) -> list[tuple[IntArray
     """Training and held-out instances of every fold."""
     counts = count(codes, len(classes))
     rarest = int(counts.argmin())
+    name = classes.tolist()[rarest]
     if counts[rarest] < 2:
         raise InvalidData(
-            f"class {classes[rarest]!r} has one instance, so a classifier cannot be fitted without it. "
+            f"class {name!r} has one instance, so a classifier cannot be fitted without it. "
             "Add instances, or give a fitted classifier: FrozenEstimator(classifier)."
         )
     if isinstance(cv, float):
@@ -225,7 +226,7 @@ def _folds(codes: IntArray, classes: LabelArray, cv: Any) -> list[tuple[IntArray
             raise InvalidSetting(f"cv needs at least 2 folds, or a share between 0 and 1; got {cv}.")
         if counts[rarest] < cv:
             warnings.warn(
-                f"class {classes[rarest]!r} has {counts[rarest]} instances, fewer than the {cv} folds; "
+                f"class {name!r} has {counts[rarest]} instances, fewer than the {cv} folds; "
                 f"{counts[rarest]} folds are used.",
                 QuanetWarning,
                 stacklevel=4,

@@ -112,12 +112,14 @@ def binary_likelihood(likelihoods: FloatArray, out: FloatArray, tol: float, max_
             else:
                 high = s
             target = s + slope / curvature
-            # Outside the bracket Newton overshot: go most of the way to that end, which may be the answer.
-            if target >= high:
-                target = high if s > high - tol else s + 0.9 * (high - s)
-            elif target <= low:
-                target = low if s < low + tol else s + 0.9 * (low - s)
-            settled = abs(target - s) < tol
+            if target != s and not low < target < high:  # Newton overshot: the end is the answer, or lies beyond it
+                end = high if slope > 0.0 else low
+                outward = 0.0
+                for j in range(n):
+                    outward += contrast[j] / (1.0 + end * contrast[j])
+                settled = outward * slope >= 0.0
+                target = end if settled else s + 0.9 * (end - s)
+            settled = settled or abs(target - s) < tol
             s = target
         unsettled += not settled
         out[i, 1] = 0.5 * (1.0 + s)

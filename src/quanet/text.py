@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
@@ -86,7 +86,8 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Iterable[str]) -> FloatArray:
         """Posteriors (n, k), in the order of `classes_`."""
-        return np.asarray(self.head_.predict_proba(self._terms(X)), dtype=float)
+        terms = self._terms(X)
+        return np.asarray(self.head_.predict_proba(terms), dtype=float)
 
     def predict(self, X: Iterable[str]) -> LabelArray:
         """The most probable class of every text (n,)."""
@@ -94,7 +95,8 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def transform(self, X: Iterable[str]) -> FloatArray:
         """Embeddings (n, embedding_size), fewer where the training texts have fewer terms."""
-        return np.asarray(self.embedding_.transform(self._terms(X)[:, self.embedded_terms_]), dtype=float)
+        terms = self._terms(X)
+        return np.asarray(terms[:, self.embedded_terms_] @ self.directions_.T, dtype=float)
 
     def _terms(self, X: Iterable[str]) -> csr_matrix:
         check_is_fitted(self, "head_")
@@ -121,5 +123,6 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         frequency = np.bincount(terms.indices, minlength=terms.shape[1])
         frequent = np.argsort(-frequency, kind="stable")[:EMBEDDED_TERMS]
         self.embedded_terms_: IntArray = np.sort(frequent)
-        size = max(1, min(self.embedding_size, len(frequent), terms.shape[0] - 1))
-        self.embedding_ = TruncatedSVD(size, random_state=self.random_state).fit(terms[:, self.embedded_terms_])
+        size = min(self.embedding_size, *terms[:, frequent].shape)
+        _, _, directions = randomized_svd(terms[:, self.embedded_terms_], size, random_state=self.random_state)
+        self.directions_: FloatArray = directions

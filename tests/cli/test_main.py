@@ -1,0 +1,66 @@
+import sys
+
+import numpy as np
+import pytest
+
+import quanet
+from quanet import Dataset, WordBags
+from quanet.cli import main
+from quanet.data import reviews
+
+
+def call(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["quanet", *words])
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    return ended.value.code
+
+
+@pytest.fixture
+def few_reviews(monkeypatch):
+    texts, codes = WordBags(length=20).draw([0.5, 0.5], 900, rng=0)
+    data = Dataset(texts, np.array(["negative", "positive"])[codes], "few reviews")
+    monkeypatch.setattr(reviews, "movie_reviews", lambda source: data)
+
+
+def test_the_demo_prints_truth_beside_estimates_and_draws_them(monkeypatch, capsys, tmp_path, few_reviews):
+    picture = tmp_path / "picture.png"
+    assert call(monkeypatch, "demo", "--output", str(picture), "--bag-size", "50", "--repeats", "2") == 0
+    printed = capsys.readouterr()
+    for method in ("CC", "PCC", "ACC", "PACC", "EMQ", "TrainPrevalence"):
+        assert method in printed.out
+    assert "Mean error over 42 bags of 50" in printed.out
+    assert "540 reviews to learn from, 360 to draw bags from" in printed.err
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_error_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(reviews, "PACKAGE", "movie-reviews-that-nobody-has")
+    assert call(monkeypatch, "demo", "--output", str(tmp_path / "p.png")) == 1
+    printed = capsys.readouterr()
+    assert printed.err.strip().splitlines()[-1].startswith("Error: the package")
+    assert "Traceback" not in printed.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interruption_is_exit_code_130_and_leaves_no_file(monkeypatch, capsys, tmp_path):
+    def interrupted(source):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reviews, "movie_reviews", interrupted)
+    assert call(monkeypatch, "demo", "--output", str(tmp_path / "p.png")) == 130
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [("demo", "--bag-size", "0"), ("demo", "--colour"), ("forecast",)])
+def test_a_wrong_call_is_exit_code_2(monkeypatch, capsys, words):
+    assert call(monkeypatch, *words) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_version_and_help(monkeypatch, capsys):
+    assert call(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"quanet {quanet.__version__}\n"
+    assert call(monkeypatch, "--help") == 0
+    assert "demo" in capsys.readouterr().out

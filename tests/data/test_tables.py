@@ -1,0 +1,80 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from quanet import read_table
+from quanet.data.tables import read_dataset
+from quanet.errors import InvalidData
+
+TABLE = pd.DataFrame({"text": ["good, or so", "bad\nday", "fine"], "label": ["pos", "neg", "pos"], "stars": [5, 1, 4]})
+
+
+@pytest.fixture(params=["csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "ndjson", "parquet", "CSV"])
+def file(request, tmp_path):
+    path = tmp_path / f"reviews.2024.{request.param}"
+    kind = request.param.lower().removesuffix(".gz")
+    if kind == "parquet":
+        TABLE.to_parquet(path)
+    elif kind in {"jsonl", "ndjson"}:
+        TABLE.to_json(path, orient="records", lines=True)
+    else:
+        TABLE.to_csv(path, sep="\t" if kind == "tsv" else ",", index=False)
+    return path
+
+
+def test_every_format_gives_the_same_texts_and_labels(file):
+    data = read_dataset(file, text="text", label="label")
+    assert TABLE["text"].tolist() == data.X
+    assert data.y.tolist() == ["pos", "neg", "pos"]
+    assert read_table(file).columns.tolist() == ["text", "label", "stars"]
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are(file):
+    with pytest.raises(InvalidData, match=r"no column 'review'; its columns are 'text', 'label', 'stars'"):
+        read_table(file, columns=["review"])
+
+
+def test_a_text_column_of_numbers_is_refused(file):
+    with pytest.raises(InvalidData, match=r"column 'stars' holds int\w* values, such as 5, not texts"):
+        read_dataset(file, text="stars", label="label")
+
+
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_empty_cells_are_counted_and_the_first_is_named(column, tmp_path):
+    path = tmp_path / "holes.parquet"
+    TABLE.assign(**{column: ["x", None, None]}).to_parquet(path)
+    with pytest.raises(InvalidData, match=rf"column '{column}' is empty in 2 of 3 rows, the first being row 2"):
+        read_dataset(path, text="text", label="label")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.xlsx", b"x", r"ends in none of \.csv"),
+        ("plain", b"x", "so its format is not known"),
+        ("a.csv", b"", "cannot be read as CSV: No columns to parse"),
+        ("a.csv", b"text,label\n", "has no rows"),
+        ("a.csv", b'text\n"open', "cannot be read as CSV"),
+        ("a.csv", b"text\n\xff\xfe\n", "cannot be read as CSV: .*utf-8"),
+        ("a.jsonl", b"{not json", "cannot be read as JSONL"),
+        ("a.parquet", b"PAR1", "cannot be read as PARQUET"),
+        ("a.csv.gz", b"not gzip", "cannot be read as CSV"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why_in_one_line(name, content, message, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InvalidData, match=message) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InvalidData, match=r"there is no file .*gone\.csv"):
+        read_table(tmp_path / "gone.csv")
+
+
+def test_labels_keep_their_type(tmp_path):
+    path = tmp_path / "numbers.csv"
+    TABLE.assign(label=[2, 1, 2]).to_csv(path, index=False)
+    np.testing.assert_array_equal(read_dataset(path, text="text", label="label").y, [2, 1, 2])

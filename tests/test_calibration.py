@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+
+from quanet.calibration import METHODS, Calibration, calibrate
+from quanet.data.synthetic import Gaussians
+from quanet.errors import InvalidSetting
+
+
+def honest(k, n=20_000):
+    source, prior = Gaussians(k=k, distance=2.0), np.arange(1, k + 1) / (k * (k + 1) / 2)
+    X, y = source.draw(prior, n, rng=0)
+    return source.posteriors(X, prior), y
+
+
+def cross_entropy(posteriors, y):
+    return -np.log(posteriors[np.arange(len(y)), y]).mean()
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("method", METHODS)
+def test_honest_posteriors_are_left_nearly_alone(method, k):
+    posteriors, y = honest(k)
+    np.testing.assert_allclose(calibrate(posteriors, y, method=method)(posteriors), posteriors, atol=0.04)
+
+
+@pytest.mark.parametrize(
+    ("method", "scale", "shift"),
+    [
+        ("temperature", np.ones(3) * 2.5, np.zeros(3)),
+        ("bcts", np.ones(3) * 0.6, np.array([-0.5, 0.0, 0.5])),
+        ("vector", np.array([0.7, 1.0, 1.4]), np.array([0.3, 0.0, -0.3])),
+    ],
+)
+def test_a_distortion_of_the_methods_own_kind_is_undone(method, scale, shift):
+    posteriors, y = honest(3)
+    distorted = softmax((log_softmax(np.log(posteriors), axis=1) - shift) / scale, axis=1)
+    found = calibrate(distorted, y, method=method)
+    np.testing.assert_allclose(found.scale, scale, rtol=0.1)
+    np.testing.assert_allclose(found.shift, shift - shift.mean(), atol=0.1)
+    np.testing.assert_allclose(found(distorted), posteriors, atol=0.05)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("k", [2, 4])
+def test_calibration_lowers_the_cross_entropy_of_an_overconfident_classifier(method, k):
+    posteriors, y = honest(k, n=3000)
+    sure = posteriors**3 / (posteriors**3).sum(axis=1, keepdims=True)
+    calibrated = calibrate(sure, y, method=method)(sure)
+    np.testing.assert_allclose(calibrated.sum(axis=1), 1)
+    assert cross_entropy(calibrated, y) < cross_entropy(sure, y)
+
+
+@pytest.mark.parametrize("method", ["bcts", "vector"])
+def test_the_mean_calibrated_posterior_is_the_prior(method):
+    # The derivative by each shift is zero at the optimum, and that is what it says.
+    posteriors, y = honest(3, n=2000)
+    skewed = posteriors * np.array([4.0, 1.0, 0.5])
+    skewed /= skewed.sum(axis=1, keepdims=True)
+    calibrated = calibrate(skewed, y, method=method)(skewed)
+    np.testing.assert_allclose(calibrated.mean(axis=0), np.bincount(y) / len(y), atol=1e-5)
+
+
+def test_for_two_classes_platt_and_bcts_nearly_agree():
+    posteriors, y = honest(2, n=4000)
+    distorted = posteriors**2 / (posteriors**2).sum(axis=1, keepdims=True)
+    platt, bcts = (calibrate(distorted, y, method=method)(distorted) for method in ("platt", "bcts"))
+    np.testing.assert_allclose(platt, bcts, atol=0.01)
+
+
+def test_a_useless_classifier_is_calibrated_to_the_prior():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    calibrated = calibrate(np.column_stack([1 - p, p]), rng.permutation(np.repeat([0, 1], [1400, 600])), method="bcts")
+    np.testing.assert_allclose(calibrated(np.array([[0.2, 0.8]])), [[0.7, 0.3]], atol=0.05)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_certain_posteriors_stay_finite(method):
+    y = np.array([0, 1] * 10)
+    calibrated = calibrate(np.eye(2)[y], y, method=method)(np.eye(2))
+    assert np.isfinite(calibrated).all()
+    assert calibrated[0, 0] > 0.9
+
+
+def test_an_unknown_calibration_is_named():
+    with pytest.raises(InvalidSetting, match="no calibration is called 'isotonic'; there are platt"):
+        calibrate(np.eye(2), np.array([0, 1]), method="isotonic")
+
+
+def test_a_calibration_works_on_any_stack():
+    calibration = Calibration("bcts", np.array([2.0, 2.0]), np.array([0.0, 0.0]))
+    stack = np.array([[[0.8, 0.2]], [[0.5, 0.5]]])
+    np.testing.assert_allclose(calibration(stack), [[[16 / 17, 1 / 17]], [[0.5, 0.5]]])

@@ -1,0 +1,142 @@
+"""Every method keeps the contract; and every clause of the contract catches a method that breaks it."""
+
+import numpy as np
+import pytest
+from sklearn.utils.validation import check_is_fitted
+
+import quanet
+from quanet import ACC, CC, EMQ, PACC, PCC, TrainPrevalence, check_quantifier
+from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.errors import InvalidSetting
+
+METHODS = [TrainPrevalence(), CC(), PCC(), ACC(), PACC(), EMQ(), EMQ(solver="em"), EMQ(calibration=None), PACC(cv=0.4)]
+KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
+
+
+@pytest.mark.parametrize(("labels", "k"), KINDS)
+@pytest.mark.parametrize("quantifier", METHODS, ids=repr)
+def test_every_method_keeps_the_contract(quantifier, labels, k):
+    check_quantifier(quantifier, k=k, labels=labels)
+
+
+def test_no_public_method_is_left_out():
+    public = {value for name in quanet.__all__ if isinstance(value := getattr(quanet, name), type)}
+    methods = {value for value in public if issubclass(value, Quantifier)} - {Quantifier, AggregativeQuantifier}
+    assert methods == {type(quantifier) for quantifier in METHODS}
+
+
+class Broken(PCC):
+    """A method to break."""
+
+
+class OffTheSimplex(Broken):
+    def aggregate(self, rows):
+        return 2 * super().aggregate(rows)
+
+
+class OrderMatters(Broken):
+    def aggregate(self, rows):
+        return super().aggregate(np.asarray(rows)[..., : np.shape(rows)[-2] // 2 + 1, :])
+
+
+class ClassesAreUnequal(Broken):
+    def aggregate(self, rows):
+        tilted = super().aggregate(rows) * np.arange(1, len(self.classes_) + 1)
+        return tilted / tilted.sum(axis=-1, keepdims=True)
+
+
+class NeighboursMatter(Broken):
+    def aggregate(self, rows):
+        found = super().aggregate(rows)
+        return found if found.ndim == 1 else (found + found.mean(axis=0)) / 2
+
+
+class Unsorted(Broken):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.classes_ = self.classes_[::-1]
+        return self
+
+
+class Forgetful(Broken):
+    runs = 0
+
+    def fit(self, X, y):
+        Forgetful.runs += 1
+        self.run_ = Forgetful.runs
+        return super().fit(X, y)
+
+    def aggregate(self, rows):
+        mixed = super().aggregate(rows) + 1e-6 * self.run_
+        return mixed / mixed.sum(axis=-1, keepdims=True)
+
+
+class Scribbles(Broken):
+    def represent(self, X):
+        rows = super().represent(X)
+        X *= 1.5
+        return rows
+
+
+class NeverExact(Broken):
+    def aggregate(self, rows):
+        found = 0.9 * super().aggregate(rows)
+        return found + 0.1 / len(self.classes_)
+
+
+class AnswersUnfitted(Broken):
+    def predict(self, X):
+        return super().predict(X) if hasattr(self, "classes_") else np.array([0.5, 0.5])
+
+
+class TakesEmptyBags(Broken):
+    def predict(self, X):
+        check_is_fitted(self)
+        return np.full(len(self.classes_), 1 / len(self.classes_)) if not len(X) else super().predict(X)
+
+
+class RaisesTheWrongError(Broken):
+    def predict(self, X):
+        if not len(X):
+            raise IndexError("no rows")
+        return super().predict(X)
+
+
+class Prints(Broken):
+    def fit(self, X, y):
+        print("fitting")  # noqa: T201
+        return super().fit(X, y)
+
+
+class SeedsTheWorld(Broken):
+    def fit(self, X, y):
+        np.random.seed(0)  # noqa: NPY002
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("broken", "law"),
+    [
+        (OffTheSimplex, "sum to 1"),
+        (OrderMatters, "order of a bag"),
+        (ClassesAreUnequal, "Other names"),
+        (NeighboursMatter, "neighbours in the batch"),
+        (Unsorted, "`classes_` are the labels"),
+        (Forgetful, "to the last bit"),
+        (Scribbles, "changes what it is given"),
+        (NeverExact, "the estimate is the truth"),
+        (AnswersUnfitted, "NotFittedError"),
+        (TakesEmptyBags, "QuanetError was due, and nothing was raised"),
+        (RaisesTheWrongError, "QuanetError was due, not IndexError"),
+        (Prints, "prints"),
+        (SeedsTheWorld, "global random state"),
+    ],
+)
+def test_a_broken_method_is_caught_by_its_law(broken, law):
+    with pytest.raises(AssertionError, match=law):
+        check_quantifier(broken())
+
+
+def test_booleans_name_two_classes():
+    with pytest.raises(InvalidSetting, match="two classes, not 4"):
+        check_quantifier(CC(), k=4, labels="boolean")

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from hypothesis import given
+
+from quanet import kernels
+from tests.strategies import posteriors
+
+
+def interpreted(monkeypatch):
+    """The kernels as plain Python, which coverage can see and a debugger can step through."""
+    for name, kernel in vars(kernels).items():
+        if hasattr(kernel, "py_func"):
+            monkeypatch.setattr(kernels, name, kernel.py_func)
+    return kernels
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_compiled_and_plain_python_agree(k, monkeypatch):
+    rng = np.random.default_rng(k)
+    stack = rng.dirichlet(np.full(k, 0.4), size=(6, 25))
+    stack[0, :, 0], stack[0, :, 1:] = 1.0, 0.0  # a bag of one class
+    stack[1] = 1 / k  # a bag that says nothing
+    quadratic = np.cov(rng.normal(size=(k, 50))) + np.eye(k)
+    linears = rng.normal(size=(8, k)) * 3
+
+    def run(room):
+        start = np.full((6, k), 1 / k)
+        counted, newton, mixture, em, solved = (
+            np.zeros((6, k)), start.copy(), start.copy(), start.copy(), np.full((8, k), 1 / k)
+        )  # fmt: skip
+        room.count_argmax(stack, counted)
+        left = [room.mixture_likelihood(stack, mixture, 1e-6, 50)]
+        left.append(room.expectation_maximization(stack, em, 1e-4, 12, 40))
+        room.simplex_quadratics(quadratic, linears, solved)
+        if k == 2:
+            left.append(room.binary_likelihood(stack, newton, 1e-6, 50))
+            again = start.copy()
+            left.append(room.binary_expectation_maximization(stack, again, 1e-4, 12, 40))
+            np.testing.assert_allclose(again, em, atol=1e-12)
+            np.testing.assert_allclose(newton, mixture, atol=1e-6)
+        pool, drawn = np.arange(30), np.empty(24, dtype=np.intp)
+        room.draw_by_class(pool, np.array([0, 4, 30]), np.array([[6, 6], [2, 10]]), rng_numbers, drawn)
+        return counted, mixture, em, solved, newton, drawn, np.array(left)
+
+    rng_numbers = rng.random(24)
+    compiled = run(kernels)
+    for one, other in zip(compiled, run(interpreted(monkeypatch)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    np.testing.assert_allclose(compiled[0].sum(axis=1), 25)
+    np.testing.assert_allclose(compiled[1][1], 1 / k)
+
+
+@given(posteriors(3))
+def test_newton_reaches_what_em_approaches(stack):
+    k = stack.shape[-1]
+    start = np.full((len(stack), k), 1 / k)
+    newton, em = start.copy(), start.copy()
+    kernels.mixture_likelihood(stack, newton, 1e-8, 200)
+    kernels.expectation_maximization(stack, em, 1e-12, 12, 200_000)
+    gradient = np.empty(k)
+    for bag, found, approached in zip(stack, newton, em, strict=True):
+        height = kernels.expectation_step(bag, found, gradient)
+        assert height >= kernels.expectation_step(bag, approached, gradient) - 1e-9
+
+
+def test_tiny_likelihoods_do_not_underflow():
+    stack = np.full((3, 2), 1e-150)
+    stack[:, 1] = 1e-300
+    gradient = np.empty(2)
+    height = kernels.expectation_step(stack, np.array([0.5, 0.5]), gradient)
+    assert height == pytest.approx(np.log(0.5e-150))
+    np.testing.assert_allclose(gradient, [2, 0], atol=1e-9)
+
+
+def test_where_no_cache_can_be_written_kernels_compile_all_the_same(monkeypatch):
+    real = kernels.numba.njit
+
+    def without_cache(*arguments, **options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(kernels.numba, "njit", without_cache)
+    assert kernels.compiled(lambda x: x + 1)(1) == 2
+
+
+def test_a_single_certain_instance_settles_on_its_class():
+    found = np.array([[0.5, 0.5]])
+    assert kernels.binary_likelihood(np.array([[[0.0, 1.0]]]), found, 1e-6, 100) == 0
+    assert found.tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize(("zeros", "ones"), [(1, 1), (1, 3), (4, 0), (0, 4), (499, 1)])
+def test_certain_instances_are_counted_whatever_the_start(zeros, ones):
+    bag = np.repeat(np.eye(2), [zeros, ones], axis=0)[None]
+    for start in (0.5, ones / (zeros + ones) or 0.01, 0.01, 0.99):
+        found = np.array([[1 - start, start]])
+        assert kernels.binary_likelihood(bag, found, 1e-6, 100) == 0
+        assert found[0, 1] == pytest.approx(ones / (zeros + ones), abs=1e-9)

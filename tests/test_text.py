@@ -1,0 +1,105 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+
+from quanet import CC, EMQ, PACC, TextClassifier, WordBags
+from quanet.base import cross_fit
+from quanet.errors import InvalidData
+from quanet.text import check_texts, is_text
+
+SOURCE = WordBags(k=3, length=15, preference=4.0)
+TEXTS, CODES = SOURCE.draw([0.5, 0.3, 0.2], 600, rng=0)
+Y = np.array(["ham", "news", "spam"])[CODES]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["a", "b"],
+        ("a", "b"),
+        pd.Series(["a", "b"]),
+        np.array(["a", "b"]),
+        np.array(["a", None], dtype=object),
+        pd.Series(["a", "b"], dtype="string"),
+        "a",
+    ],
+)
+def test_strings_in_a_column_are_text(texts):
+    assert is_text(texts)
+
+
+@pytest.mark.parametrize("numbers", [[[1.0], [2.0]], np.zeros((2, 2)), np.zeros(3), [1, 2], pd.DataFrame({"a": ["b"]})])
+def test_numbers_and_tables_are_not(numbers):
+    assert not is_text(numbers)
+
+
+def test_a_text_that_is_none_is_named():
+    with pytest.raises(InvalidData, match=r"text at position 1 is None, not a string, and so are 1 others"):
+        check_texts(["a", None, "b", float("nan")])
+    with pytest.raises(InvalidData, match="one string, 'a text'; give a list"):
+        check_texts("a text")
+
+
+@pytest.mark.parametrize("method", [CC, PACC, EMQ])
+def test_text_in_prevalence_out(method):
+    new_texts, _ = SOURCE.draw([0.1, 0.2, 0.7], 500, rng=1)
+    estimate = method().fit(TEXTS, Y).predict(new_texts)
+    assert estimate.argmax() == 2
+    assert estimate.sum() == pytest.approx(1)
+
+
+def test_emq_on_text_is_near_the_truth_where_counting_is_not():
+    new_texts, _ = SOURCE.draw([0.1, 0.1, 0.8], 1000, rng=2)
+    truth = np.array([0.1, 0.1, 0.8])
+    counted, corrected = (method().fit(TEXTS, Y).predict(new_texts) for method in (CC, EMQ))
+    assert np.abs(corrected - truth).mean() < 0.03 < np.abs(counted - truth).mean()
+
+
+def test_the_embedding_knows_no_labels_and_has_the_size_asked_for():
+    classifier = TextClassifier(embedding_size=7).fit(TEXTS, Y)
+    other = TextClassifier(embedding_size=7).fit(TEXTS, np.roll(Y, 1))
+    assert classifier.transform(TEXTS).shape == (600, 7)
+    np.testing.assert_array_equal(classifier.transform(TEXTS), other.transform(TEXTS))
+    assert TextClassifier().fit(TEXTS[:20], Y[:20]).transform(TEXTS[:2]).shape == (2, 20)
+
+
+def test_a_texts_posterior_does_not_depend_on_its_neighbours():
+    classifier = TextClassifier().fit(TEXTS, Y)
+    np.testing.assert_allclose(classifier.predict_proba(TEXTS)[7:8], classifier.predict_proba(TEXTS[7:8]), rtol=1e-6)
+
+
+def test_folds_share_the_words_but_not_the_labels():
+    classes = np.array(["ham", "news", "spam"])
+    # Labels at random cannot be guessed out of fold, and are fitted closely in it.
+    noise = np.random.default_rng(0).integers(3, size=600)
+    fitted, posteriors, held = cross_fit(TextClassifier(), TEXTS, noise, classes, cv=5)
+    assert (posteriors.argmax(axis=1) == noise[held]).mean() < 0.42
+    assert (fitted.predict_proba(TEXTS).argmax(axis=1) == noise).mean() > 0.55
+
+
+def test_rare_terms_are_dropped_from_many_texts_only():
+    many = [f"common word{i} pair" for i in range(1200)]
+    assert "word7" not in TextClassifier().fit(many, [0, 1] * 600).terms_.vocabulary_
+    assert "word7" in TextClassifier().fit(many[:100], [0, 1] * 50).terms_.vocabulary_
+
+
+def test_texts_without_words_are_refused():
+    with pytest.raises(InvalidData, match=r"no words were found in the 4 texts, such as '!!'. Is it the right column"):
+        TextClassifier().fit(["!!", "?", "..", "-"], [0, 1, 0, 1])
+
+
+def test_it_is_a_scikit_learn_classifier():
+    classifier = clone(TextClassifier(C=2.0))
+    with pytest.raises(NotFittedError):
+        classifier.predict_proba(["a"])
+    assert classifier.fit(TEXTS, Y).score(TEXTS, Y) > 0.8
+    frozen = CC(FrozenEstimator(classifier)).fit(TEXTS, Y)
+    assert frozen.classifier_.predict(["word0 word4"]).shape == (1,)
+
+
+def test_numbers_for_a_model_of_texts_are_refused():
+    with pytest.raises(InvalidData, match="text at position 0"):
+        CC().fit(TEXTS, Y).predict([1, 2])
