@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from quanet import APP, EMQ, PACC, UPP, Dataset, TextClassifier, evaluate
-from quanet.base import cross_fit
 from quanet.calibration import METHODS
+from quanet.classifiers import cross_fit
 from quanet.simplex import encode
 
 

@@ -11,7 +11,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from quanet import ACC, CC, EMQ, PACC, PCC, Gaussians
-from quanet.base import AggregativeQuantifier, check_posteriors, cross_fit
+from quanet.base import AggregativeQuantifier
+from quanet.classifiers import check_posteriors, cross_fit
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 
 SOURCE = Gaussians(k=2, distance=3.0)

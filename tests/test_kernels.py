@@ -22,6 +22,7 @@ def test_compiled_and_plain_python_agree(k, monkeypatch):
     stack[1] = 1 / k  # a bag that says nothing
     quadratic = np.cov(rng.normal(size=(k, 50))) + np.eye(k)
     linears = rng.normal(size=(8, k)) * 3
+    scale = np.ones(k)
 
     def run(room):
         start = np.full((6, k), 1 / k)
@@ -29,13 +30,13 @@ def test_compiled_and_plain_python_agree(k, monkeypatch):
             np.zeros((6, k)), start.copy(), start.copy(), start.copy(), np.full((8, k), 1 / k)
         )  # fmt: skip
         room.count_argmax(stack, counted)
-        left = [room.mixture_likelihood(stack, mixture, 1e-6, 50)]
-        left.append(room.expectation_maximization(stack, em, 1e-4, 12, 40))
+        left = [room.mixture_likelihood(stack, scale, mixture, 1e-6, 50)]
+        left.append(room.expectation_maximization(stack, scale, em, 1e-4, 12, 40))
         room.simplex_quadratics(quadratic, linears, solved)
         if k == 2:
-            left.append(room.binary_likelihood(stack, newton, 1e-6, 50))
+            left.append(room.binary_likelihood(stack, scale, newton, 1e-6, 50))
             again = start.copy()
-            left.append(room.binary_expectation_maximization(stack, again, 1e-4, 12, 40))
+            left.append(room.binary_expectation_maximization(stack, scale, again, 1e-4, 12, 40))
             np.testing.assert_allclose(again, em, atol=1e-12)
             np.testing.assert_allclose(newton, mixture, atol=1e-6)
         pool, drawn = np.arange(30), np.empty(24, dtype=np.intp)
@@ -55,19 +56,19 @@ def test_newton_reaches_what_em_approaches(stack):
     k = stack.shape[-1]
     start = np.full((len(stack), k), 1 / k)
     newton, em = start.copy(), start.copy()
-    kernels.mixture_likelihood(stack, newton, 1e-8, 200)
-    kernels.expectation_maximization(stack, em, 1e-12, 12, 200_000)
+    kernels.mixture_likelihood(stack, np.ones(k), newton, 1e-8, 200)
+    kernels.expectation_maximization(stack, np.ones(k), em, 1e-12, 12, 200_000)
     gradient = np.empty(k)
     for bag, found, approached in zip(stack, newton, em, strict=True):
-        height = kernels.expectation_step(bag, found, gradient)
-        assert height >= kernels.expectation_step(bag, approached, gradient) - 1e-9
+        height = kernels.expectation_step(bag, np.ones(k), found, gradient)
+        assert height >= kernels.expectation_step(bag, np.ones(k), approached, gradient) - 1e-9
 
 
 def test_tiny_likelihoods_do_not_underflow():
     stack = np.full((3, 2), 1e-150)
     stack[:, 1] = 1e-300
     gradient = np.empty(2)
-    height = kernels.expectation_step(stack, np.array([0.5, 0.5]), gradient)
+    height = kernels.expectation_step(stack, np.ones(2), np.array([0.5, 0.5]), gradient)
     assert height == pytest.approx(np.log(0.5e-150))
     np.testing.assert_allclose(gradient, [2, 0], atol=1e-9)
 
@@ -86,7 +87,7 @@ def test_where_no_cache_can_be_written_kernels_compile_all_the_same(monkeypatch)
 
 def test_a_single_certain_instance_settles_on_its_class():
     found = np.array([[0.5, 0.5]])
-    assert kernels.binary_likelihood(np.array([[[0.0, 1.0]]]), found, 1e-6, 100) == 0
+    assert kernels.binary_likelihood(np.array([[[0.0, 1.0]]]), np.ones(2), found, 1e-6, 100) == 0
     assert found.tolist() == [[0.0, 1.0]]
 
 
@@ -95,5 +96,30 @@ def test_certain_instances_are_counted_whatever_the_start(zeros, ones):
     bag = np.repeat(np.eye(2), [zeros, ones], axis=0)[None]
     for start in (0.5, ones / (zeros + ones) or 0.01, 0.01, 0.99):
         found = np.array([[1 - start, start]])
-        assert kernels.binary_likelihood(bag, found, 1e-6, 100) == 0
+        assert kernels.binary_likelihood(bag, np.ones(2), found, 1e-6, 100) == 0
         assert found[0, 1] == pytest.approx(ones / (zeros + ones), abs=1e-9)
+
+
+def test_a_step_that_overshoots_is_shortened(monkeypatch):
+    room = interpreted(monkeypatch)
+    monkeypatch.setattr(room, "WARM_UP", 0)  # EM first would leave no bad start to Newton
+    steps = []
+    plain = room.expectation_step
+    monkeypatch.setattr(room, "expectation_step", lambda *given: steps.append(plain(*given)) or steps[-1])
+    bag = np.array(
+        [
+            [0.4797727, 0.4823276, 0.0378996],
+            [0.0007193, 0.9992773, 3.32e-06],
+            [0.0001645, 0.0000546, 0.9997808],
+            [0.0000896, 0.9999062, 4.19e-06],
+            [0.0055864, 0.9930017, 0.0014118],
+            [9.96e-17, 0.9996963, 0.0003037],
+            [2.14e-19, 0.9997675, 0.0002325],
+            [0.5376231, 0.4623769, 1e-300],
+            [0.1971390, 0.8028524, 8.54e-06],
+        ]
+    )
+    found = np.array([[0.17480819, 0.00477463, 0.82041718]])
+    assert room.mixture_likelihood(bag[None], np.ones(3), found, 1e-6, 100) == 0
+    assert min(np.diff(steps)) < 0  # one trial went down, and was taken back
+    np.testing.assert_allclose(found[0] * (bag / (bag @ found[0])[:, None]).mean(axis=0), found[0], atol=1e-7)

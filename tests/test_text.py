@@ -6,7 +6,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 
 from quanet import CC, EMQ, PACC, TextClassifier, WordBags
-from quanet.base import cross_fit
+from quanet.classifiers import cross_fit
 from quanet.errors import InvalidData
 from quanet.text import check_texts, is_text
 

@@ -1,26 +1,19 @@
 """What a quantifier is: `represent` turns instances into rows, `aggregate` turns bags of rows into prevalences."""
 
-import warnings
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags, check_rows
-from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.classifiers import check_labels, cross_fit, fit_classifier, posteriors_of, resolve_classifier
+from quanet.errors import InvalidData, InvalidSetting
 from quanet.metrics import absolute_error
 from quanet.simplex import classes_of, count, encode, prevalence_of
-from quanet.text import TextClassifier, is_text
 
 
 class Quantifier(BaseEstimator, ABC):
@@ -114,7 +107,7 @@ class AggregativeQuantifier(Quantifier):
                 f"Wrap it: CalibratedClassifierCV({type(classifier).__name__}())."
             )
         if not self._learns_from_posteriors():
-            self.classifier_ = _fit_classifier(classifier, X, self.classes_[codes])
+            self.classifier_ = fit_classifier(classifier, X, self.classes_[codes])
             return self
         self.classifier_, posteriors, held = cross_fit(classifier, X, codes, self.classes_, cv=self.cv)
         self._fit_aggregation(posteriors, codes[held])
@@ -130,192 +123,6 @@ class AggregativeQuantifier(Quantifier):
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         """Learn from posteriors (m, k) of instances that their classifier had not seen, and their classes (m,)."""
-
-
-class PrecomputedPosteriors(BaseEstimator):
-    """A classifier whose instances are posteriors already."""
-
-    def __init__(self, classes: LabelArray) -> None:
-        self.classes = classes
-
-    @property
-    def classes_(self) -> LabelArray:
-        """The labels of the columns."""
-        return self.classes
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """The posteriors as they are: (n, k) -> (n, k)."""
-        return np.asarray(X, dtype=float)
-
-
-def resolve_classifier(classifier: Any, X: Any, classes: LabelArray) -> Any:
-    """The classifier that the parameter means for this data, unfitted unless it is frozen."""
-    if isinstance(classifier, str):
-        if classifier != "precomputed":
-            raise InvalidSetting(f"classifier is an estimator, None or 'precomputed'; got {classifier!r}.")
-        return FrozenEstimator(PrecomputedPosteriors(classes))
-    if classifier is None:
-        if is_text(X):
-            return TextClassifier()
-        if np.ndim(X) == 1 and not hasattr(X, "tocsr"):
-            raise InvalidData("X is one column, and not of texts. Texts are strings; numbers need a matrix (n, d).")
-        # Sparse columns cannot be centred without filling them.
-        return make_pipeline(StandardScaler(with_mean=not hasattr(X, "tocsr")), LogisticRegression(max_iter=1000))
-    if isinstance(classifier, FrozenEstimator):
-        if not hasattr(classifier, "classes_"):
-            raise InvalidSetting(f"{classifier} is not fitted. Fit it first, or give it without FrozenEstimator.")
-        known = np.asarray(classifier.classes_)
-        if sorted(known.tolist()) != classes.tolist():
-            raise InvalidData(
-                f"the frozen classifier knows the classes {known.tolist()}, but y has {classes.tolist()}. "
-                "Give it instances of all its classes and of no other."
-            )
-    return classifier
-
-
-def cross_fit(
-    classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *, cv: Any
-) -> tuple[Any, FloatArray, IntArray]:
-    """Fit a classifier to all data; also return posteriors (m, k) made without it, and whose they are (m,).
-
-    Every posterior comes from a copy of the classifier that has not seen its instance. A frozen classifier gives its
-    posteriors of all instances. A classifier with `fit_out_of_fold` does both at once, sharing what needs no labels.
-    """
-    labels = classes[codes]
-    if isinstance(classifier, FrozenEstimator):
-        return classifier, posteriors_of(classifier, X, classes), np.arange(len(codes))
-    folds = _folds(codes, classes, cv)
-    if hasattr(classifier, "fit_out_of_fold"):
-        fitted = clone(classifier)
-        parts = fitted.fit_out_of_fold(X, labels, folds)
-        posteriors = check_posteriors(np.concatenate(parts), len(classes))
-    else:
-        fitted = _fit_classifier(classifier, X, labels)
-        posteriors = np.concatenate([_fold_posteriors(classifier, X, labels, classes, fold) for fold in folds])
-    return fitted, posteriors, np.concatenate([held for _, held in folds])
-
-
-def _fold_posteriors(
-    classifier: Any,
-    X: Any,
-    labels: LabelArray,
-    classes: LabelArray,
-    fold: tuple[IntArray, IntArray],
-) -> FloatArray:
-    seen, held = fold
-    fitted = _fit_classifier(classifier, _safe_indexing(X, seen), labels[seen])
-    return posteriors_of(fitted, _safe_indexing(X, held), classes)
-
-
-def _folds(codes: IntArray, classes: LabelArray, cv: Any) -> list[tuple[IntArray, IntArray]]:
-    """Training and held-out instances of every fold."""
-    counts = count(codes, len(classes))
-    rarest = int(counts.argmin())
-    name = classes.tolist()[rarest]
-    if counts[rarest] < 2:
-        raise InvalidData(
-            f"class {name!r} has one instance, so a classifier cannot be fitted without it. "
-            "Add instances, or give a fitted classifier: FrozenEstimator(classifier)."
-        )
-    if isinstance(cv, float):
-        if not 0 < cv < 1:
-            raise InvalidSetting(f"cv as a held-out share lies between 0 and 1; got {cv}.")
-        splitter: Any = StratifiedShuffleSplit(n_splits=1, test_size=cv, random_state=0)
-    elif isinstance(cv, int | np.integer):
-        if cv < 2:
-            raise InvalidSetting(f"cv needs at least 2 folds, or a share between 0 and 1; got {cv}.")
-        if counts[rarest] < cv:
-            warnings.warn(
-                f"class {name!r} has {counts[rarest]} instances, fewer than the {cv} folds; "
-                f"{counts[rarest]} folds are used.",
-                QuanetWarning,
-                stacklevel=4,
-            )
-        # Not shuffled: neighbours in a file, such as reviews of one day or author, stay in one fold.
-        splitter = StratifiedKFold(min(int(cv), int(counts[rarest])))
-    else:
-        splitter = check_cv(cv)
-    try:
-        return list(splitter.split(np.zeros(len(codes)), codes))
-    except ValueError as error:
-        raise InvalidSetting(f"cv={cv} cannot split {len(codes)} instances: {error}") from error
-
-
-def _fit_classifier(classifier: Any, X: Any, labels: LabelArray) -> Any:
-    if isinstance(classifier, FrozenEstimator):
-        return classifier
-    try:
-        return clone(classifier).fit(X, labels)
-    except ValueError as error:
-        raise _explained(classifier, error) from error
-
-
-def posteriors_of(classifier: Any, X: Any, classes: LabelArray) -> FloatArray:
-    """Checked posteriors (n, k) of a fitted classifier, in the order of `classes`; one-hot where it has none."""
-    try:
-        if hasattr(classifier, "predict_proba"):
-            posteriors = np.asarray(classifier.predict_proba(X), dtype=float)
-            order = np.argsort(np.asarray(classifier.classes_), kind="stable")
-            return check_posteriors(posteriors, len(classes))[:, order]
-        return np.eye(len(classes))[encode(classifier.predict(X), classes)]
-    except InvalidData:
-        raise
-    except ValueError as error:
-        raise _explained(classifier, error) from error
-
-
-def _explained(classifier: Any, error: ValueError) -> Exception:
-    """Scikit-learn's complaint about the data, on one line and with the classifier's name."""
-    if isinstance(error, InvalidData):
-        return error
-    return InvalidData(f"{type(classifier).__name__} cannot use X: {' '.join(str(error).split())}")
-
-
-def check_posteriors(posteriors: ArrayLike, k: int) -> FloatArray:
-    """Return posteriors (n, k) with rows that sum to one exactly, or say which row is no probability vector."""
-    values = np.asarray(posteriors, dtype=float)
-    if values.ndim != 2 or values.shape[1] != k:
-        raise InvalidData(
-            f"posteriors need one column for each of the {k} classes; their shape is {values.shape}."
-            + (" Stack [1 - p, p] for two classes." if values.ndim == 1 and k == 2 else "")
-        )
-    total = values @ np.ones(k)  # as `sum`, and faster over so short an axis
-    # A NaN fails every comparison, so it is caught here too.
-    wrong = ~(np.abs(total - 1) <= 1e-3)
-    if values.size and not values.min() >= 0:
-        wrong |= (values < 0).any(axis=1)
-    if wrong.any():
-        first = int(wrong.argmax())
-        raise InvalidData(
-            f"row {first} of the posteriors is {values[first].tolist()}, which is no probability vector: "
-            f"values are at least 0 and sum to 1. {int(wrong.sum())} of {len(values)} rows are like that."
-        )
-    return values / total[:, None]
-
-
-def check_labels(y: ArrayLike, n: int) -> LabelArray:
-    """Return the labels (n,) as an array, or say what keeps them from naming one class for every instance."""
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise InvalidData(f"y is one label for each instance, of shape (n,); its shape is {labels.shape}.")
-    if len(labels) != n:
-        raise InvalidData(f"X has {n} instances but y has {len(labels)} labels. Give one for each.")
-    if n == 0:
-        raise InvalidData("X and y are empty. Give labelled instances to learn from.")
-    complete = labels.dtype.kind in "biuUS"  # the others can hold NaN, NaT or None
-    missing = [] if complete else [at for at, label in enumerate(labels.tolist()) if _is_missing(label)]
-    if missing:
-        raise InvalidData(f"y has {len(missing)} missing labels, the first at position {missing[0]}. Drop those rows.")
-    if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
-        raise InvalidData("y has fractions, so it looks like a measurement; labels name classes. Bin it first.")
-    return labels
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA, which neither is nor is not itself
-        return True
 
 
 def _check_not_empty(X: Any) -> None:

@@ -38,15 +38,22 @@ def simplex_least_squares(matrix: FloatArray, targets: FloatArray) -> FloatArray
 
 
 def mixture_weights(
-    likelihoods: FloatArray, start: FloatArray, *, tol: float = 1e-6, max_iter: int = 1000
+    rows: FloatArray, start: FloatArray, *, scale: FloatArray | None = None, tol: float = 1e-6, max_iter: int = 1000
 ) -> tuple[FloatArray, int]:
     r"""Weights of the mixture that makes every bag most likely: (..., n, k), (k,) -> (..., k).
 
-    .. math:: \arg\max_{p \in \Delta} \sum_i \log \sum_c p_c L_{ic}
+    .. math:: \arg\max_{p \in \Delta} \sum_i \log \sum_c p_c L_{ic}, \quad L_{ic} = r_{ic} s_c
 
-    Newton's method: in one dimension for two classes, and sequential quadratic programming for more. `tol` is the
-    largest change in the last step; convergence is quadratic, so the error left is far smaller. The second value
+    Newton's method: in one dimension for two classes, and sequential quadratic programming for more. The second value
     returned is the number of bags that did not settle within `max_iter` steps.
+
+    Parameters
+    ----------
+    rows : (..., n, k) likelihoods, up to a factor for each instance.
+    start : (k,) where to begin; the answer too, where nothing tells the classes apart.
+    scale : (k,) a factor for each class; None for 1.
+    tol : the largest change in the last step. Convergence is quadratic, so the error left is far smaller.
+    max_iter : steps at most.
 
     Examples
     --------
@@ -56,9 +63,9 @@ def mixture_weights(
     """
     from quanet import kernels
 
-    k = likelihoods.shape[-1]
-    bags = np.ascontiguousarray(likelihoods).reshape(-1, likelihoods.shape[-2], k)
+    n, k = rows.shape[-2:]
+    bags = np.ascontiguousarray(rows).reshape(-1, n, k)
     weights = np.tile(start, (len(bags), 1))
     maximise = kernels.binary_likelihood if k == 2 else kernels.mixture_likelihood
-    unsettled = maximise(bags, weights, tol, max_iter)
-    return weights.reshape(*likelihoods.shape[:-2], k), unsettled
+    unsettled = maximise(bags, np.ones(k) if scale is None else scale, weights, tol, max_iter)
+    return weights.reshape(*rows.shape[:-2], k), unsettled

@@ -53,7 +53,7 @@ def _estimate_by_every_method(
     """Results of every method on the same bags; one classifier and its out-of-fold posteriors serve all."""
     from sklearn.model_selection import StratifiedKFold
 
-    from quanet.base import cross_fit
+    from quanet.classifiers import cross_fit
     from quanet.evaluation.evaluate import evaluate
     from quanet.methods.baseline import TrainPrevalence
     from quanet.methods.counting import ACC, CC, PACC, PCC
@@ -80,10 +80,7 @@ def _estimates(results: dict[str, "Results"]) -> Table:
     """Truth beside every method's estimate, for one bag of every other prevalence."""
     truth = next(iter(results.values())).truth[:, -1].tolist()
     table = Table(
-        title="Positive reviews in single bags, in %: truth, estimates, errors",
-        box=SIMPLE_HEAD,
-        padding=(0, 1),
-        pad_edge=False,
+        title="Positive reviews in single bags, in %: truth, estimates, errors", box=None, padding=(0, 2, 0, 0)
     )
     table.add_column("truth", justify="right", style="bold")
     for name in results:

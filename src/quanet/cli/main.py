@@ -36,12 +36,9 @@ def main(
 
 
 def run() -> None:
-    """Run the command line; an error is one line and exit code 1, a wrong call 2, an interruption 130."""
+    """Run the command line; an error is one line and exit code 1 (a wrong call is 2, an interruption 130, by Typer)."""
     try:
         app()
     except QuanetError as error:
         problems.print(f"[bold red]Error:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        problems.print("Interrupted.")
-        sys.exit(130)

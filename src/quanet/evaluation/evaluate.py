@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.bags import Bags
-from quanet.base import Quantifier, check_labels
+from quanet.base import Quantifier
+from quanet.classifiers import check_labels
 from quanet.evaluation.results import Results
 
 

@@ -16,13 +16,6 @@ from quanet.solvers import mixture_weights
 FIRST_STOP = 12  # EM's first steps can be short far from the optimum; QuaPy stops no earlier either
 
 
-def likelihoods_of(posteriors: FloatArray, prior: FloatArray) -> FloatArray:
-    """What is left of posteriors without the prior, ∝ p(x | y): (..., n, k), (k,) -> (..., n, k)."""
-    n, k = posteriors.shape[-2:]
-    # Whole bags are divided by a repeated prior: one long loop each, instead of many of k numbers.
-    return (posteriors.reshape(-1, n * k) / np.tile(prior, n)).reshape(posteriors.shape)
-
-
 def expectation_maximization(
     posteriors: FloatArray, prior: FloatArray, *, tol: float = 1e-4, max_iter: int = 1000
 ) -> tuple[FloatArray, int]:
@@ -45,10 +38,10 @@ def expectation_maximization(
     from quanet import kernels
 
     n, k = posteriors.shape[-2:]
-    likelihoods = likelihoods_of(posteriors, prior).reshape(-1, n, k)
-    prevalences = np.tile(prior, (len(likelihoods), 1))
+    bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)
+    prevalences = np.tile(prior, (len(bags), 1))
     iterate = kernels.binary_expectation_maximization if k == 2 else kernels.expectation_maximization
-    unsettled = iterate(likelihoods, prevalences, tol, FIRST_STOP, max_iter)
+    unsettled = iterate(bags, 1 / prior, prevalences, tol, FIRST_STOP, max_iter)  # p(x | y) ∝ p(y | x) / p(y)
     return prevalences.reshape(*posteriors.shape[:-2], k), unsettled
 
 
@@ -64,7 +57,7 @@ def maximum_likelihood(
     >>> prevalences.round(4), unsettled
     (array([0.2222, 0.7778]), 0)
     """
-    return mixture_weights(likelihoods_of(posteriors, prior), prior, tol=tol, max_iter=max_iter)
+    return mixture_weights(posteriors, prior, scale=1 / prior, tol=tol, max_iter=max_iter)
 
 
 SOLVERS = {"newton": maximum_likelihood, "em": expectation_maximization}
