@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     )
     from quanet.metrics import relative_absolute_error as relative_absolute_error
     from quanet.metrics import squared_error as squared_error
+    from quanet.nn.estimator import QuaNet as QuaNet
+    from quanet.nn.lstm import LSTMClassifier as LSTMClassifier
     from quanet.protocols import APP as APP
     from quanet.protocols import NPP as NPP
     from quanet.protocols import UPP as UPP
@@ -81,6 +83,8 @@ _ROOMS = {
         "relative_absolute_error",
         "squared_error",
     ),
+    "nn.estimator": ("QuaNet",),
+    "nn.lstm": ("LSTMClassifier",),
     "protocols": ("APP", "NPP", "UPP", "ByGroup", "Dirichlet"),
     "testing": ("check_quantifier",),
     "text": ("TextClassifier",),
@@ -93,7 +97,17 @@ __all__ = ["__version__", *sorted(_ROOM_OF)]  # noqa: PLE0604
 def __getattr__(name: str) -> object:
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'quanet' has no attribute {name!r}")
-    value = getattr(import_module(f"quanet.{_ROOM_OF[name]}"), name)
+    try:
+        room = import_module(f"quanet.{_ROOM_OF[name]}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        from quanet.errors import MissingExtra
+
+        raise MissingExtra(
+            f"{name} needs PyTorch, which is not installed. Install it: pip install 'quanet[nn]'"
+        ) from None
+    value = getattr(room, name)
     globals()[name] = value
     return value
 

@@ -1,0 +1,1 @@
+"""Networks: the only room that imports torch."""

@@ -1,0 +1,113 @@
+"""Rows and labels to a stream of training bags: drawn, summarised, pooled, as tensors on the device."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
+from quanet.nn.statistics import Statistics
+from quanet.protocols import UPP
+from quanet.simplex import smooth
+
+CERTAIN = 1e-4  # group means are kept this far from 0 and 1 before their log-odds are taken
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Rows (m, k + e), posteriors first, and classes (m,) of the instances that bags are drawn from."""
+
+    rows: FloatArray
+    codes: IntArray
+    k: int
+
+    def draw(self, b: int, n: int, *, rng: np.random.Generator) -> Bags:
+        """Bags of n instances at prevalences uniform on the simplex."""
+        return UPP(bag_size=n, repeats=b).draw(self.codes, rng=rng, classes=np.arange(self.k))
+
+    def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator) -> list["Pool"]:
+        """Disjoint pools with these shares of every class, drawn at random."""
+        member = np.empty(len(self.codes), dtype=np.intp)
+        bounds = np.cumsum(shares) / sum(shares)
+        for c in range(self.k):
+            positions = rng.permutation(np.flatnonzero(self.codes == c))
+            # Half an instance off, so that rounding favours no part.
+            member[positions] = np.searchsorted(bounds, (np.arange(len(positions)) + 0.5) / len(positions))
+        return [Pool(self.rows[member == part], self.codes[member == part], self.k) for part in range(len(shares))]
+
+
+def base_estimate(posteriors: FloatArray, statistics: Statistics) -> FloatArray:
+    """Calibrated maximum likelihood, smoothed by half an instance a class: (b, n, k) -> (b, k).
+
+    No bag shows that a class is absent; the smoothing says so, and keeps logarithms finite.
+    """
+    found = statistics.maximum_likelihood(statistics.calibration(posteriors))
+    return smooth(found, 1 / (2 * posteriors.shape[-2]))
+
+
+def pooled_inputs(rows: FloatArray, statistics: Statistics, groups: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What the residual network reads of bags (b, n, k + e).
+
+    Groups (b, k, g, 2 + e), statistics (b, k, 8), and the logarithm of the base estimate (b, k).
+    """
+    from quanet import kernels
+
+    b, n, width = rows.shape
+    k = len(statistics.prior)
+    calibrated = np.ascontiguousarray(rows).copy()
+    calibrated[..., :k] = statistics.calibration(rows[..., :k])
+    estimates = statistics.estimates(np.ascontiguousarray(rows[..., :k]), np.ascontiguousarray(calibrated[..., :k]))
+    pooled = np.empty((b, k, groups, 2 + width - k))
+    part = np.empty((b, groups, width))
+    for c in range(k):
+        kernels.pool_in_order(calibrated, np.argsort(calibrated[..., c], axis=1), part)
+        share = np.clip(part[..., c], CERTAIN, 1 - CERTAIN)
+        pooled[:, c, :, 0] = part[..., c]
+        pooled[:, c, :, 1] = np.log(share / (1 - share)) / 4
+        pooled[:, c, :, 2:] = part[..., k:]
+    log_base = np.log(smooth(estimates[..., 0], 1 / (2 * n)))
+    size = np.full((b, k, 1), np.log(n) / 10)
+    prior = np.broadcast_to(statistics.prior[:, None], (b, k, 1))
+    return pooled, np.concatenate([estimates, log_base[..., None] / 4, prior, size], axis=-1), log_base
+
+
+def sorted_inputs(rows: FloatArray, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
+    """What the paper's network reads of bags (b, n, 2 + e): rows in order (b, n, 1 + e), statistics (b, 8)."""
+    order = np.argsort(rows[..., 1], axis=1)
+    ordered = np.take_along_axis(rows[..., 1:], order[..., None], axis=1)
+    return ordered, statistics.of_the_paper(np.ascontiguousarray(rows[..., :2]))
+
+
+def to_tensors(device: torch.device, *arrays: FloatArray) -> tuple[Tensor, ...]:
+    """The arrays as 32-bit tensors on the device, for training."""
+    return tuple(torch.as_tensor(array, dtype=torch.float32).to(device, non_blocking=True) for array in arrays)
+
+
+def training_batches(
+    pool: Pool,
+    statistics: Statistics,
+    device: torch.device,
+    *,
+    batches: int,
+    bags: int,
+    sizes: tuple[int, int],
+    groups: int | None,
+    rng: np.random.Generator,
+) -> Iterator[tuple[Tensor, ...]]:
+    """Batches of bags of one random size each, with their true prevalences last; `groups` None is the paper's input."""
+    # Whole rows are gathered on the device, from a table that is sent there once; only row numbers travel.
+    table = None if groups else to_tensors(device, pool.rows[:, 1:])[0]
+    for _ in range(batches):
+        n = int(np.exp(rng.uniform(np.log(sizes[0]), np.log(sizes[1] + 1))))
+        drawn = pool.draw(bags, n, rng=rng)
+        if table is None:
+            pooled, numbers, log_base = pooled_inputs(pool.rows[drawn.indices], statistics, groups or 1)
+            yield to_tensors(device, pooled, numbers, log_base, smooth(drawn.prevalences, 1 / (2 * n)))
+        else:
+            posteriors = pool.rows[:, :2].take(drawn.indices, axis=0)
+            order = np.take_along_axis(drawn.indices, np.argsort(posteriors[..., 1], axis=1), axis=1)
+            rows = table[torch.as_tensor(order, device=device)]
+            yield rows, *to_tensors(device, statistics.of_the_paper(posteriors), drawn.prevalences)

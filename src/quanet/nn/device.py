@@ -1,0 +1,91 @@
+"""Where tensors live."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+
+from quanet.errors import InvalidSetting
+
+
+def resolve_device(device: str) -> torch.device:
+    """The device a word means: "auto" takes CUDA, then Apple's MPS, then the CPU.
+
+    Examples
+    --------
+    >>> resolve_device("cpu")
+    device(type='cpu')
+    """
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:
+        reason = " ".join(str(error).split("\n")[0].split())
+        raise InvalidSetting(f"device {device!r} cannot be used here: {reason}. Take 'auto' or 'cpu'.") from error
+    return found
+
+
+@contextmanager
+def seeded(device: torch.device, seed: int) -> Iterator[None]:
+    """Inside, torch's random numbers follow from `seed`; outside, they go on as if nothing had been drawn.
+
+    Layers draw their first weights and dropout from torch's global generators and take no other.
+
+    Examples
+    --------
+    >>> before = torch.get_rng_state()
+    >>> with seeded(torch.device("cpu"), 7):
+    ...     drawn = torch.rand(3)
+    >>> bool((torch.get_rng_state() == before).all())
+    True
+    """
+    accelerator = {"cuda": torch.cuda, "mps": torch.mps}.get(device.type)
+    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        before = torch.default_generator.get_state()
+        before_there = accelerator.get_rng_state() if accelerator else None
+        try:
+            # Not `torch.manual_seed`, which reseeds every device of the machine.
+            torch.default_generator.manual_seed(seed)
+            if accelerator:
+                accelerator.manual_seed(seed)
+            yield
+        finally:
+            torch.default_generator.set_state(before)
+            if accelerator and before_there is not None:
+                accelerator.set_rng_state(before_there)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, torch computes on one core: small steps gain little from more, and lose much where others use them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def full_precision(device: torch.device) -> Iterator[None]:
+    """Inside, cuDNN computes in all 32 bits: its shorter TF32 makes an output depend on the size of the batch."""
+    before = _allow_tf32(False) if device.type == "cuda" else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            _allow_tf32(before)
+
+
+def _allow_tf32(allowed: bool) -> bool:
+    """Set whether cuDNN may compute in TF32; whether it might before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer versions announce a change of this setting's name
+        before = bool(torch.backends.cudnn.allow_tf32)
+        torch.backends.cudnn.allow_tf32 = allowed
+    return before

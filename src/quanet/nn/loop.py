@@ -1,0 +1,84 @@
+"""Training: one plain loop, as a generator of facts."""
+
+import math
+from collections.abc import Callable, Generator, Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+Batch = tuple[Tensor, ...]
+Loss = Callable[[nn.Module, Batch], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What is known after an epoch; `best` says whether its weights are the best so far."""
+
+    number: int
+    train_loss: float
+    valid_loss: float
+    best: bool
+
+
+def train(
+    network: nn.Module,
+    batches: Callable[[], Iterable[Batch]],
+    valid: Iterable[Batch],
+    loss: Loss,
+    *,
+    lr: float = 1e-4,
+    weight_decay: float = 1e-4,
+    max_epochs: int = 200,
+    patience: int = 20,
+) -> Generator[Epoch, None, None]:
+    """Train in place, yielding one `Epoch` each; leaves the best weights in `network`, however the loop ends.
+
+    Parameters
+    ----------
+    network : with parameters on their device.
+    batches : called once an epoch, for the batches of that epoch.
+    valid : batches of held-out training data, the same every time.
+    loss : mean loss of a network on a batch.
+    lr, weight_decay : of Adam.
+    max_epochs : epochs at most.
+    patience : epochs without a better validation loss after which training ends.
+    """
+    optimizer = torch.optim.Adam(network.parameters(), lr=lr, weight_decay=weight_decay)
+    best_loss, best_state, stale = math.inf, deepcopy(network.state_dict()), 0
+    try:
+        for number in range(max_epochs):
+            train_loss = fit_epoch(network, batches(), loss, optimizer)
+            valid_loss = mean_loss(network, valid, loss)
+            better = valid_loss < best_loss
+            if better:
+                best_loss, best_state, stale = valid_loss, deepcopy(network.state_dict()), 0
+            else:
+                stale += 1
+            yield Epoch(number, train_loss, valid_loss, better)
+            if stale >= patience:
+                return
+    finally:
+        network.load_state_dict(best_state)
+        network.eval()
+
+
+def fit_epoch(network: nn.Module, batches: Iterable[Batch], loss: Loss, optimizer: torch.optim.Optimizer) -> float:
+    """One pass of gradient steps; the mean training loss."""
+    network.train()
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad(set_to_none=True)
+        value = loss(network, batch)
+        value.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(value.detach())
+    return float(torch.stack(losses).mean())
+
+
+@torch.no_grad()
+def mean_loss(network: nn.Module, batches: Iterable[Batch], loss: Loss) -> float:
+    """Mean loss over batches, without dropout and without gradients."""
+    network.eval()
+    return float(torch.stack([loss(network, batch) for batch in batches]).mean())

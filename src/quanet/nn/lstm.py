@@ -1,0 +1,266 @@
+"""The paper's text classifier: an LSTM that gives posteriors and document embeddings."""
+
+import math
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from torch.nn import functional
+
+from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.classifiers import check_labels
+from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.nn.device import full_precision, resolve_device, seeded
+from quanet.nn.loop import Batch, Epoch, Loss, train
+from quanet.nn.networks import TextLSTM
+from quanet.nn.progress import progress_line
+from quanet.nn.texts import TextPool, alike_in_length, draw_balanced, held_out_weights, hold_out
+from quanet.nn.words import FIRST_WORD, encode_words, most_frequent_words
+from quanet.simplex import classes_of, encode
+from quanet.text import check_texts
+
+
+class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
+    """Long short-term memory network on words, as in the paper; `transform` is its document embedding.
+
+    The defaults are the paper's settings; of its authors' code are balanced batches, where the paper says random ones,
+    and the 5,000 words; of a text it reads the last 200, there 120 (accuracy on held-out IMDB training data .824, with
+    120 .807). Unlike there, padding is never read, and early stopping looks at held-out training data.
+
+    Parameters
+    ----------
+    loss : "mse" between posteriors and labels, as in the paper, or "cross_entropy".
+    balanced : whether every batch has its own prevalence, uniform on the simplex, and the held-out loss weighs all
+        classes alike; otherwise batches are drawn at random, and little is learned of rare classes.
+    words : size of the vocabulary; all other words are one.
+    length : words read of a text, from its end.
+    word_size, hidden, dense, embedding_size, dropout : see `TextLSTM`.
+    lr, weight_decay, batch_size : of Adam's steps.
+    validate_every : steps between two looks at the held-out texts.
+    patience : looks without a better loss after which training ends.
+    max_steps : steps at most.
+    held_out : share of the training texts that is kept for these looks.
+    device : "auto", "cpu", "cuda", "cuda:1", "mps"; also for predictions.
+    random_state : seed or generator of split, batches, first weights and dropout.
+    progress : whether a line on standard error shows how training goes.
+
+    Attributes
+    ----------
+    classes_ : (k,) sorted labels.
+    vocabulary_ : id of every known word.
+    network_ : the `TextLSTM` with the best weights.
+    history_ : the `Epoch` of every look.
+
+    Examples
+    --------
+    >>> texts = ["good film", "a good one", "bad film", "a bad one"] * 10
+    >>> classifier = LSTMClassifier(hidden=8, dense=16, lr=0.01, max_steps=100, validate_every=50, random_state=0)
+    >>> classifier.fit(texts, ["yes", "yes", "no", "no"] * 10).predict(["so good", "so bad"])
+    array(['yes', 'no'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "mse",
+        balanced: bool = True,
+        words: int = 5000,
+        length: int = 200,
+        word_size: int = 100,
+        hidden: int = 128,
+        dense: int = 1024,
+        embedding_size: int = 100,
+        dropout: float = 0.5,
+        lr: float = 1e-4,
+        weight_decay: float = 1e-4,
+        batch_size: int = 100,
+        validate_every: int = 100,
+        patience: int = 20,
+        max_steps: int = 20_000,
+        held_out: float = 0.05,
+        device: str = "auto",
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.balanced = balanced
+        self.words = words
+        self.length = length
+        self.word_size = word_size
+        self.hidden = hidden
+        self.dense = dense
+        self.embedding_size = embedding_size
+        self.dropout = dropout
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.validate_every = validate_every
+        self.patience = patience
+        self.max_steps = max_steps
+        self.held_out = held_out
+        self.device = device
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Iterable[str], y: ArrayLike) -> Self:
+        """Learn vocabulary and weights from texts (n,) and labels (n,); Ctrl-C ends training with the best so far."""
+        self._check_settings()
+        device = resolve_device(self.device)
+        rng = np.random.default_rng(self.random_state)
+        texts = check_texts(X)
+        labels = check_labels(y, len(texts))
+        classes = classes_of(labels)
+        if len(classes) < 2:
+            raise InvalidData(
+                f"y has one class only, {classes.tolist()[0]!r}; a classifier needs at least two. "
+                "Add labelled texts of the others."
+            )
+        codes = encode(labels, classes)
+        seen, held = hold_out(codes, classes, self.held_out, rng=rng)
+        vocabulary = most_frequent_words(texts, self.words)
+        ids, lengths = encode_words(texts, vocabulary, self.length)
+        pool = TextPool.on(device, ids, lengths, codes)
+        with seeded(device, int(rng.integers(2**63))):
+            network = self._new_network(len(vocabulary), len(classes)).to(device)
+            self.history_ = self._train(network, pool, codes, seen, held, rng)
+        self.classes_: LabelArray = classes
+        self.vocabulary_ = vocabulary
+        self.network_ = network
+        return self
+
+    def predict_proba(self, X: Iterable[str]) -> FloatArray:
+        """Posteriors (n, k), in the order of `classes_`."""
+        return self._read(X)[0]
+
+    def predict(self, X: Iterable[str]) -> LabelArray:
+        """The most probable class of every text (n,)."""
+        most_probable = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[most_probable])
+
+    def transform(self, X: Iterable[str]) -> FloatArray:
+        """Embeddings (n, embedding_size): the last layer before the scores."""
+        return self._read(X)[1]
+
+    @torch.no_grad()
+    def _read(self, X: Iterable[str]) -> tuple[FloatArray, FloatArray]:
+        """Posteriors (n, k) and embeddings (n, e)."""
+        check_is_fitted(self, "network_")
+        texts = check_texts(X)
+        device = resolve_device(self.device)
+        network = self.network_.to(device).eval()
+        ids, lengths = encode_words(texts, self.vocabulary_, self.length)
+        posteriors = np.empty((len(texts), len(self.classes_)))
+        embeddings = np.empty((len(texts), self.embedding_size))
+        with full_precision(device):
+            for rows in alike_in_length(lengths):
+                width = max(1, int(lengths[rows].max()))
+                batch = torch.from_numpy(ids[rows, :width]).to(device).long()
+                scores, embedded = network(batch, torch.from_numpy(lengths[rows]).to(device))
+                posteriors[rows] = functional.softmax(scores.cpu().double(), dim=-1).numpy()
+                embeddings[rows] = embedded.cpu().numpy()
+        return posteriors, embeddings
+
+    def _train(
+        self,
+        network: nn.Module,
+        pool: TextPool,
+        codes: IntArray,
+        seen: IntArray,
+        held: IntArray,
+        rng: np.random.Generator,
+    ) -> list[Epoch]:
+        """Train in place; the epochs it took."""
+        epochs = math.ceil(self.max_steps / self.validate_every)
+        steps = iter([self.validate_every] * (epochs - 1) + [self.max_steps - self.validate_every * (epochs - 1)])
+
+        def batches() -> Iterator[Batch]:
+            shape = next(steps), self.batch_size
+            chosen = (
+                draw_balanced(codes[seen], shape, rng=rng) if self.balanced else rng.integers(len(seen), size=shape)
+            )
+            return pool.batches(seen[chosen], np.full(shape, 1 / self.batch_size))
+
+        training = train(
+            network,
+            batches,
+            list(pool.all_of(held, held_out_weights(codes[held], balanced=self.balanced))),
+            LOSSES[self.loss],
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            max_epochs=epochs,
+            patience=self.patience,
+        )
+        history: list[Epoch] = []
+        try:
+            with closing(training), progress_line("LSTM", epochs, visible=self.progress) as show:
+                for epoch in training:
+                    self._check_loss(epoch)
+                    history.append(epoch)
+                    show(epoch)
+        except KeyboardInterrupt:
+            warnings.warn(
+                f"training was interrupted after {len(history)} of at most {epochs} looks at the held-out texts; "
+                "the best weights so far are kept.",
+                QuanetWarning,
+                stacklevel=3,
+            )
+        return history
+
+    def _new_network(self, known_words: int, k: int) -> TextLSTM:
+        return TextLSTM(
+            FIRST_WORD + known_words,
+            k,
+            word_size=self.word_size,
+            hidden=self.hidden,
+            dense=self.dense,
+            embedding_size=self.embedding_size,
+            dropout=self.dropout,
+        )
+
+    def _check_settings(self) -> None:
+        if self.loss not in LOSSES:
+            raise InvalidSetting(f"loss is one of {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
+        if not 0 < self.held_out < 1:
+            raise InvalidSetting(f"held_out is a share between 0 and 1; got {self.held_out}.")
+        if not 0 <= self.dropout < 1:
+            raise InvalidSetting(f"dropout is at least 0 and less than 1; got {self.dropout}.")
+        if not 0 < self.lr < math.inf:
+            raise InvalidSetting(f"lr is a positive number; got {self.lr}.")
+        for name in _COUNTS:
+            if getattr(self, name) < 1:
+                raise InvalidSetting(f"{name} is at least 1; got {getattr(self, name)}.")
+
+    def _check_loss(self, epoch: Epoch) -> None:
+        if not math.isfinite(epoch.train_loss + epoch.valid_loss):
+            raise InvalidSetting(
+                f"after {(epoch.number + 1) * self.validate_every} steps the loss is no number any more: training has "
+                f"run away. Take a smaller lr than {self.lr}."
+            )
+
+
+def mean_squared_error(network: nn.Module, batch: Batch) -> Tensor:
+    """Weighted mean over texts of the squared error of the posteriors, itself a mean over classes."""
+    ids, lengths, truth, weights = batch
+    scores, _ = network(ids, lengths)
+    return weights @ (scores.softmax(dim=-1) - truth).square().mean(dim=-1)
+
+
+def cross_entropy(network: nn.Module, batch: Batch) -> Tensor:
+    """Weighted mean over texts of minus the log posterior of their class."""
+    ids, lengths, truth, weights = batch
+    scores, _ = network(ids, lengths)
+    return -(weights @ (scores.log_softmax(dim=-1) * truth).sum(dim=-1))
+
+
+LOSSES: dict[str, Loss] = {"mse": mean_squared_error, "cross_entropy": cross_entropy}
+_COUNTS = (
+    *("words", "length", "word_size", "hidden", "dense", "embedding_size"),
+    *("batch_size", "validate_every", "patience", "max_steps"),
+)
