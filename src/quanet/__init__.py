@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     )
     from quanet.metrics import relative_absolute_error as relative_absolute_error
     from quanet.metrics import squared_error as squared_error
+    from quanet.persist.folder import load as load
+    from quanet.persist.folder import save as save
     from quanet.protocols import APP as APP
     from quanet.protocols import NPP as NPP
     from quanet.protocols import UPP as UPP
@@ -81,6 +83,7 @@ _ROOMS = {
         "relative_absolute_error",
         "squared_error",
     ),
+    "persist.folder": ("load", "save"),
     "protocols": ("APP", "NPP", "UPP", "ByGroup", "Dirichlet"),
     "testing": ("check_quantifier",),
     "text": ("TextClassifier",),
