@@ -1,11 +1,15 @@
 """Every method keeps the contract; and every clause of the contract catches a method that breaks it."""
 
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import pytest
 from sklearn.utils.validation import check_is_fitted
 
 import quanet
 from quanet import ACC, CC, EMQ, PACC, PCC, TrainPrevalence, check_quantifier
+from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier, Quantifier
 from quanet.errors import InvalidSetting
 
@@ -108,6 +112,28 @@ class Prints(Broken):
         return super().fit(X, y)
 
 
+class RemembersElsewhere(Broken):
+    kept: ClassVar[WeakKeyDictionary] = WeakKeyDictionary()
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        RemembersElsewhere.kept[self] = 0.9
+        return self
+
+    def aggregate(self, rows):
+        flatter = np.asarray(rows) ** RemembersElsewhere.kept.get(self, 1)
+        return super().aggregate(flatter / flatter.sum(axis=-1, keepdims=True))
+
+
+class KeepsWhatCannotBeSaved(Broken):
+    def fit(self, X, y):
+        self.share_ = lambda posteriors: posteriors.mean(axis=-2)
+        return super().fit(X, y)
+
+    def aggregate(self, rows):
+        return self.share_(check_rows(rows, width=len(self.classes_)))
+
+
 class SeedsTheWorld(Broken):
     def fit(self, X, y):
         np.random.seed(0)  # noqa: NPY002
@@ -130,6 +156,8 @@ class SeedsTheWorld(Broken):
         (RaisesTheWrongError, "QuanetError was due, not IndexError"),
         (Prints, "prints"),
         (SeedsTheWorld, "global random state"),
+        (RemembersElsewhere, "Saved and loaded, it has the same"),
+        (KeepsWhatCannotBeSaved, "It cannot be saved and loaded: share_ holds"),
     ],
 )
 def test_a_broken_method_is_caught_by_its_law(broken, law):

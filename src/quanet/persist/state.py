@@ -4,7 +4,8 @@ An estimator is its attributes, `vars`. A class that holds what these cannot say
 
 ``__quanet_state__(self) -> dict[str, Any]``
     What to remember: None, booleans, numbers, strings, NumPy arrays, other estimators, and lists, tuples, sets and
-    dictionaries of them. A `state_dict` goes in as ``{name: tensor.cpu().numpy() ...}``.
+    dictionaries of them; a network as the dictionary of its tensors, each an array. It starts best from ``vars(self)``,
+    for it is asked of estimators that are not fitted too: those that stand as a parameter of another one.
 ``__quanet_restore__(cls, state: dict[str, Any]) -> Self``
     A class method: a new object from an equal dictionary. It may come from anyone's file: check it, run nothing in it.
 
@@ -41,7 +42,7 @@ NATIVE = {
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
 }
 RAW_DTYPE = re.compile(r"[<>|][biufcSmM]\d+(\[\w+\])?")
-LABEL_DTYPE = re.compile(r"[<>|](U\d+|O|T)\d*")
+LABEL_DTYPE = re.compile(r"[<>]U\d+|\|O|T")
 
 
 class Writer:
@@ -113,7 +114,7 @@ class Writer:
         dtype = value.dtype
         if dtype.kind in "UOT":
             values = [self.write(entry, path) for entry in value.ravel().tolist()]
-            return {"$labels": values, "dtype": dtype.str, "shape": list(value.shape)}
+            return {"$labels": values, "dtype": "T" if dtype.kind == "T" else dtype.str, "shape": list(value.shape)}
         if dtype.name in NATIVE and dtype.isnative:
             # The order in memory stays: a product of matrices may round otherwise in the other one.
             turned = value.flags.f_contiguous and not value.flags.c_contiguous
@@ -201,7 +202,7 @@ class Reader:
 
     def _labels(self, values: list[Any], node: dict[str, Any]) -> NDArray[Any]:
         dtype: Any = _checked(LABEL_DTYPE, node["dtype"])
-        flat = np.empty(len(values), dtype=np.dtypes.StringDType() if "T" in dtype else dtype)
+        flat = np.empty(len(values), dtype=np.dtypes.StringDType() if dtype == "T" else dtype)
         for at, value in enumerate(values):
             flat[at] = self.read(value)
         return flat.reshape(node["shape"])

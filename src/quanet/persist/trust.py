@@ -42,6 +42,14 @@ SKLEARN = frozenset(
                 *("PairwiseKernel", "Product", "RBF", "RationalQuadratic", "Sum", "WhiteKernel"),
             )
         ),
+        *(
+            f"sklearn.model_selection._split.{name}"
+            for name in (
+                *("GroupKFold", "GroupShuffleSplit", "KFold", "LeaveOneOut", "PredefinedSplit", "RepeatedKFold"),
+                *("RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedGroupKFold", "StratifiedKFold"),
+                *("StratifiedShuffleSplit", "TimeSeriesSplit"),
+            )
+        ),
         "sklearn.multiclass._ConstantPredictor",
         *(f"sklearn.neural_network._stochastic_optimizers.{name}" for name in ("AdamOptimizer", "SGDOptimizer")),
         "sklearn.tree._tree.Tree",
