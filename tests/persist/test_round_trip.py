@@ -140,6 +140,9 @@ def test_an_estimator_that_is_no_quantifier_comes_back(tmp_path):
     loaded = again(fitted, tmp_path / "text")
     np.testing.assert_array_equal(loaded.predict_proba(NEW_TEXTS), fitted.predict_proba(NEW_TEXTS))
     np.testing.assert_array_equal(loaded.transform(NEW_TEXTS), fitted.transform(NEW_TEXTS))
+    scaler = again(MinMaxScaler().fit(X), tmp_path / "scaler")
+    np.testing.assert_array_equal(scaler.transform(POOL), MinMaxScaler().fit(X).transform(POOL))
+    assert "## Classes" not in (tmp_path / "scaler" / "README.md").read_text()
     piped = make_pipeline(MinMaxScaler(), EMQ()).fit(X, CODES)
     np.testing.assert_array_equal(again(piped, tmp_path / "pipe").predict(POOL), piped.predict(POOL))
 
@@ -237,6 +240,13 @@ def test_numpy_values_and_types_come_back():
     strings = np.array(["a", "longer"], dtype=np.dtypes.StringDType())
     assert through_files(strings).dtype == strings.dtype
     assert through_files(strings).tolist() == ["a", "longer"]
+
+
+def test_what_was_shared_is_shared_again():
+    array, turned = np.arange(6.0), np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    first, second, *both = through_files([array, array, turned, turned])
+    assert first is second
+    assert both[0] is both[1]
 
 
 def test_long_lists_and_dictionaries_come_back():

@@ -115,6 +115,13 @@ class FailsToRestore(Nearest):
         raise RuntimeError("no such layer")
 
 
+class Table:
+    """A class of quanet's would-be insides: neither an estimator nor a data class."""
+
+    def __init__(self, values):
+        self.values = values
+
+
 HERE = __name__
 
 
@@ -158,6 +165,22 @@ def test_a_network_comes_back_by_its_own_account(wrap, tmp_path):
     loaded = load(tmp_path / "model", trusted=[Neural])
     np.testing.assert_array_equal(loaded.represent(X), fitted.represent(X))
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+
+
+def test_a_plain_class_that_is_listed_comes_back_by_its_attributes(tmp_path, monkeypatch):
+    monkeypatch.setitem(trust.PARTS, "Table", HERE)
+    fitted = CC("precomputed").fit(np.eye(2), ["a", "b"])
+    fitted.tables_ = [Table(np.arange(3.0)), fitted.classifier_]
+    trust.known.cache_clear()
+    try:
+        save(fitted, tmp_path / "model")
+        loaded = load(tmp_path / "model")
+    finally:
+        monkeypatch.undo()
+        trust.known.cache_clear()
+    assert type(loaded.tables_[0]) is Table
+    np.testing.assert_array_equal(loaded.tables_[0].values, np.arange(3.0))
+    assert loaded.tables_[1] is loaded.classifier_
 
 
 def test_half_a_pair_of_hooks_is_an_error(tmp_path):

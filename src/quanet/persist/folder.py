@@ -95,7 +95,7 @@ def save(
     with _replacing(target) as new:
         for name, content in files.items():
             _write(new / name, content)
-        _write(new / CARD, card.encode())
+        _write(new / CARD, card.encode(errors="replace"))
         _write(new / CONFIG, json.dumps(config, indent=1).encode())
 
 

@@ -16,7 +16,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -102,10 +102,10 @@ class Writer:
     def _state(self, value: Any, path: str) -> dict[str, Any]:
         if has_hooks(type(value)):
             state = value.__quanet_state__()
-        elif isinstance(value, BaseEstimator):
-            state = vars(value)
-        else:  # a data class
+        elif _is_record(type(value)):
             state = {field.name: getattr(value, field.name) for field in fields(value)}
+        else:
+            state = vars(value)
         if not all(isinstance(name, str) for name in state):
             raise InvalidSetting(f"the state of {path or _kind(value)} has keys that are no strings: {list(state)}.")
         return {name: self.write(entry, f"{path}.{name}" if path else name) for name, entry in state.items()}
@@ -240,7 +240,7 @@ def _restore(kind: type[Any], state: dict[str, Any]) -> Any:
             raise
         except Exception as error:
             raise InvalidModel(f"{full_name(kind)} cannot be restored: {error!r}.") from error
-    if not issubclass(kind, BaseEstimator):
+    if _is_record(kind):
         return kind(**state)
     if any(name.startswith("__") for name in state):
         raise InvalidModel(f"{full_name(kind)} has attributes that only Python sets.")
@@ -248,6 +248,11 @@ def _restore(kind: type[Any], state: dict[str, Any]) -> Any:
     restored: Any = object.__new__(kind)
     vars(restored).update(state)
     return restored
+
+
+def _is_record(kind: type) -> bool:
+    """A data class is its fields; an estimator that is one has more, once it is fitted."""
+    return is_dataclass(kind) and not issubclass(kind, BaseEstimator)
 
 
 def named_classes(node: Any) -> set[str]:
