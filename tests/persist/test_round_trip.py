@@ -242,6 +242,23 @@ def test_numpy_values_and_types_come_back():
     assert through_files(strings).tolist() == ["a", "longer"]
 
 
+def test_numbers_that_json_has_not_come_back():
+    assert repr(through_files([float("nan"), float("inf"), -float("inf"), -0.0])) == "[nan, inf, -inf, -0.0]"
+
+
+def test_arrays_under_names_that_look_alike_stay_apart():
+    loaded = through_files({"a.b": np.zeros(1), "a": {"b": np.ones(2)}})
+    assert loaded["a.b"].tolist() == [0]
+    assert loaded["a"]["b"].tolist() == [1, 1]
+
+
+def test_a_part_that_was_shared_is_shared_again(tmp_path):
+    fitted = CC(FrozenEstimator(LogisticRegression().fit(X, CODES))).fit(X, CODES)
+    fitted.spare_ = fitted.classifier_.estimator
+    loaded = again(fitted, tmp_path / "model")
+    assert loaded.spare_ is loaded.classifier_.estimator
+
+
 def test_what_was_shared_is_shared_again():
     array, turned = np.arange(6.0), np.asfortranarray(np.arange(6.0).reshape(2, 3))
     first, second, *both = through_files([array, array, turned, turned])
