@@ -1,0 +1,220 @@
+r"""A structural support vector machine with one slack, by cutting planes (Joachims 2005; Joachims, Finley and Yu 2009).
+
+.. math:: \min_w \tfrac12 |w|^2 + C \xi \quad \text{s.t.} \quad
+    \frac{50}{n} \sum_i (y_i - y'_i)\, w \cdot [x_i, 1] \ge \Delta(y, y') - \xi \quad \text{for all labellings } y'
+
+Each labelling is a plane under the slack. The planes found so far give a lower bound (the dual, solved exactly), every
+w an upper one (the primal); the difference is the gap, and the w with the lowest primal is the answer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.kernels import compiled
+
+Search = Callable[[FloatArray], tuple[float, BoolArray]]
+Features = FloatArray | csr_matrix
+OLD = 30  # steps after which a plane that holds nothing up is dropped
+
+
+@compiled
+def _sparse_scores(data: FloatArray, indices: IntArray, starts: IntArray, weights: FloatArray, out: FloatArray) -> None:
+    for i in range(len(out)):
+        total = 0.0
+        for position in range(starts[i], starts[i + 1]):
+            total += data[position] * weights[indices[position]]
+        out[i] = total
+
+
+@compiled
+def _sparse_sum(data: FloatArray, indices: IntArray, starts: IntArray, signs: FloatArray, out: FloatArray) -> None:
+    for i in range(len(signs)):
+        sign = signs[i]
+        if sign != 0.0:
+            for position in range(starts[i], starts[i + 1]):
+                out[indices[position]] += sign * data[position]
+
+
+def scores_of(X: Features, weights: FloatArray) -> FloatArray:
+    """Score of every instance: (n, d), (d + 1,) -> (n,); the last weight is the intercept."""
+    if not isinstance(X, csr_matrix):
+        return np.asarray(X @ weights[:-1] + weights[-1])
+    out = np.empty(X.shape[0])
+    _sparse_scores(X.data, X.indices, X.indptr, weights, out)
+    out += weights[-1]
+    return out
+
+
+def plane_of(X: Features, positive: BoolArray, labelling: BoolArray) -> FloatArray:
+    """How the margin to a labelling grows with the weights: (n, d), (n,), (n,) -> (d + 1,)."""
+    signs = positive.astype(np.float64) - labelling
+    out = np.zeros(X.shape[1] + 1)
+    if isinstance(X, csr_matrix):
+        _sparse_sum(X.data, X.indices, X.indptr, signs, out)
+    else:
+        out[:-1] = signs @ X
+    out[-1] = signs.sum()
+    out *= 100.0 / X.shape[0]
+    return out
+
+
+@compiled
+def solve_dual(gram: FloatArray, losses: FloatArray, C: float, multipliers: FloatArray) -> None:
+    r"""Move feasible `multipliers` to the maximum of l'a - a'Ga / 2 over a >= 0, sum(a) <= C: an active-set method.
+
+    On the support the maximum has a closed form; where a multiplier would turn negative on the way there it leaves the
+    support, and at the end of the way the plane that rises most above the others joins it.
+    """
+    m = len(losses)
+    tolerance = 1e-10 * losses.max()
+    support = multipliers > 0.0
+    entering = -1
+    for _ in range(50 * m):
+        members = np.flatnonzero(support)
+        size = len(members)
+        threshold = 0.0
+        if size:
+            block = np.empty((size, size))
+            right = np.ones((size, 2))
+            ridge = 0.0
+            for i in range(size):
+                right[i, 0] = losses[members[i]]
+                ridge = max(ridge, gram[members[i], members[i]])
+                for j in range(size):
+                    block[i, j] = gram[members[i], members[j]]
+            for i in range(size):  # planes that depend on one another would leave the block singular
+                block[i, i] += 1e-12 * ridge + 1e-300
+            solved = np.linalg.solve(block, right)
+            target = solved[:, 0].copy()
+            if target.sum() > C:
+                threshold = (target.sum() - C) / solved[:, 1].sum()
+                target -= threshold * solved[:, 1]
+            step, blocking = 1.0, -1
+            for i in range(size):
+                current = multipliers[members[i]]
+                if target[i] <= 0.0 and current <= step * (current - target[i]):
+                    step, blocking = current / max(current - target[i], 1e-300), members[i]
+            for i in range(size):
+                multipliers[members[i]] += step * (target[i] - multipliers[members[i]])
+            if blocking >= 0:
+                multipliers[blocking] = 0.0
+                support[blocking] = False
+                if blocking == entering:  # it rose above the others by rounding alone
+                    break
+                continue
+        entering, highest = -1, tolerance
+        for j in range(m):
+            if not support[j]:
+                rise = losses[j] - threshold
+                for i in range(size):
+                    rise -= gram[j, members[i]] * multipliers[members[i]]
+                if rise > highest:
+                    entering, highest = j, rise
+        if entering < 0:
+            break
+        support[entering] = True
+
+
+@dataclass
+class Planes:
+    """The planes found so far, their products with one another, and their multipliers: what a warm start needs."""
+
+    width: int
+    directions: FloatArray = field(init=False)
+    gram: FloatArray = field(init=False)
+    losses: FloatArray = field(init=False)
+    multipliers: FloatArray = field(init=False)
+    idle: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.directions, self.gram = np.empty((0, self.width)), np.empty((0, 0))
+        self.losses, self.multipliers, self.idle = np.empty(0), np.empty(0), np.empty(0, dtype=np.intp)
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    def add(self, direction: FloatArray, loss: float) -> None:
+        """Take in a plane, with no weight yet."""
+        m = len(self)
+        self.directions = np.vstack([self.directions, direction])
+        products = self.directions @ direction
+        gram = np.empty((m + 1, m + 1))
+        gram[:m, :m] = self.gram
+        gram[m], gram[:, m] = products, products
+        self.gram = gram
+        self.losses = np.append(self.losses, loss)
+        self.multipliers = np.append(self.multipliers, 0.0)
+        self.idle = np.append(self.idle, 0)
+
+    def drop_old(self) -> None:
+        """Forget the planes that have held nothing up for long."""
+        self.idle = np.where(self.multipliers > 0, 0, self.idle + 1)
+        kept = self.idle <= OLD
+        if not kept.all():
+            self.directions, self.gram = self.directions[kept], self.gram[np.ix_(kept, kept)]
+            self.losses, self.multipliers, self.idle = self.losses[kept], self.multipliers[kept], self.idle[kept]
+
+    def lift(self, C: float) -> tuple[FloatArray, float]:
+        """The weights that minimise the primal over these planes alone, and its value: (d + 1,) and the dual."""
+        if not len(self):
+            return np.zeros(self.width), 0.0
+        total = self.multipliers.sum()
+        if total > C:
+            self.multipliers *= C / total
+        solve_dual(self.gram, self.losses, C, self.multipliers)
+        dual = self.losses @ self.multipliers - self.multipliers @ self.gram @ self.multipliers / 2
+        return self.multipliers @ self.directions, float(dual)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """Weights (d + 1,), the intercept last, and the bounds that they were found between."""
+
+    weights: FloatArray
+    dual: float
+    primal: float
+    n_iter: int
+
+    @property
+    def gap(self) -> float:
+        """How far the primal may lie above the optimum."""
+        return self.primal - self.dual
+
+
+def minimise(
+    X: Features,
+    positive: BoolArray,
+    search: Search,
+    *,
+    C: float,
+    tol: float,
+    max_iter: int,
+    planes: Planes,
+) -> Solution:
+    """Minimise the primal until the gap is at most C * tol, or for `max_iter` steps; `planes` are used and added to.
+
+    Parameters
+    ----------
+    X, positive : instances (n, d) and which of them are positive (n,).
+    search : scores (n,) to the most violated labelling (n,) and its violation.
+    C, tol, max_iter : the weight of the slack, the gap to reach in units of it, and the most steps.
+    planes : of earlier solutions for the same data, with any C; empty at first.
+    """
+    best, lowest, dual = np.zeros(planes.width), np.inf, 0.0
+    for step in range(max_iter + 1):
+        weights, dual = planes.lift(C)
+        scores = scores_of(X, weights)
+        violation, labelling = search(scores)
+        primal = weights @ weights / 2 + C * max(violation, 0.0)
+        if primal < lowest:
+            best, lowest = weights, primal
+        if lowest - dual <= C * tol or step == max_iter:
+            break
+        plane = plane_of(X, positive, labelling)
+        planes.drop_old()
+        planes.add(plane, violation + plane @ weights)
+    return Solution(best, dual, float(lowest), step)
