@@ -5,11 +5,30 @@ import pytest
 from sklearn.utils.validation import check_is_fitted
 
 import quanet
-from quanet import ACC, CC, EMQ, PACC, PCC, TrainPrevalence, check_quantifier
+from quanet import (
+    ACC,
+    CC,
+    EMQ,
+    PACC,
+    PCC,
+    SVMAE,
+    SVMKLD,
+    SVMNKLD,
+    SVMQ,
+    SVMRAE,
+    UPP,
+    GridSearchQ,
+    OneVsRest,
+    TrainPrevalence,
+    check_quantifier,
+)
 from quanet.base import AggregativeQuantifier, Quantifier
 from quanet.errors import InvalidSetting
 
 METHODS = [TrainPrevalence(), CC(), PCC(), ACC(), PACC(), EMQ(), EMQ(solver="em"), EMQ(calibration=None), PACC(cv=0.4)]
+METHODS += [SVMKLD(), SVMNKLD(), SVMQ(C=10.0), SVMAE(), SVMRAE(), OneVsRest(EMQ()), OneVsRest(SVMQ())]
+METHODS += [GridSearchQ(CC(), {"classifier": [None]}, protocol=UPP(bag_size=20, repeats=30))]
+METHODS += [GridSearchQ(SVMNKLD(), {"C": [0.1, 10.0]}, protocol=UPP(bag_size=20, repeats=30))]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
 
 

@@ -26,12 +26,20 @@ if TYPE_CHECKING:
     from quanet.errors import QuanetWarning as QuanetWarning
     from quanet.evaluation.evaluate import evaluate as evaluate
     from quanet.evaluation.results import Results as Results
+    from quanet.evaluation.selection import GridSearchQ as GridSearchQ
     from quanet.methods.baseline import TrainPrevalence as TrainPrevalence
     from quanet.methods.counting import ACC as ACC
     from quanet.methods.counting import CC as CC
     from quanet.methods.counting import PACC as PACC
     from quanet.methods.counting import PCC as PCC
     from quanet.methods.em import EMQ as EMQ
+    from quanet.methods.multiclass import OneVsRest as OneVsRest
+    from quanet.methods.svm import SVMAE as SVMAE
+    from quanet.methods.svm import SVMKLD as SVMKLD
+    from quanet.methods.svm import SVMNKLD as SVMNKLD
+    from quanet.methods.svm import SVMQ as SVMQ
+    from quanet.methods.svm import SVMRAE as SVMRAE
+    from quanet.methods.svm import QuantificationSVC as QuantificationSVC
     from quanet.metrics import METRICS as METRICS
     from quanet.metrics import absolute_error as absolute_error
     from quanet.metrics import bias as bias
@@ -66,9 +74,12 @@ _ROOMS = {
     "errors": ("QuanetError", "QuanetWarning"),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.results": ("Results",),
+    "evaluation.selection": ("GridSearchQ",),
     "methods.baseline": ("TrainPrevalence",),
     "methods.counting": ("ACC", "CC", "PACC", "PCC"),
     "methods.em": ("EMQ",),
+    "methods.multiclass": ("OneVsRest",),
+    "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
     "metrics": (
         "METRICS",
         "absolute_error",

@@ -8,9 +8,11 @@ w an upper one (the primal); the difference is the gap, and the w with the lowes
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
@@ -18,11 +20,13 @@ from quanet.kernels import compiled
 
 Search = Callable[[FloatArray], tuple[float, BoolArray]]
 Features = FloatArray | csr_matrix
+Values = NDArray[Any]  # as scipy has them: floats and whole numbers of 32 or 64 bits
+SECOND_LOOK = 0.3  # how far from the best weights towards those that were no better
 OLD = 30  # steps after which a plane that holds nothing up is dropped
 
 
 @compiled
-def _sparse_scores(data: FloatArray, indices: IntArray, starts: IntArray, weights: FloatArray, out: FloatArray) -> None:
+def _sparse_scores(data: Values, indices: Values, starts: Values, weights: FloatArray, out: FloatArray) -> None:
     for i in range(len(out)):
         total = 0.0
         for position in range(starts[i], starts[i + 1]):
@@ -31,7 +35,7 @@ def _sparse_scores(data: FloatArray, indices: IntArray, starts: IntArray, weight
 
 
 @compiled
-def _sparse_sum(data: FloatArray, indices: IntArray, starts: IntArray, signs: FloatArray, out: FloatArray) -> None:
+def _sparse_sum(data: Values, indices: Values, starts: Values, signs: FloatArray, out: FloatArray) -> None:
     for i in range(len(signs)):
         sign = signs[i]
         if sign != 0.0:
@@ -71,6 +75,7 @@ def solve_dual(gram: FloatArray, losses: FloatArray, C: float, multipliers: Floa
     """
     m = len(losses)
     tolerance = 1e-10 * losses.max()
+    ridge = 1e-11 * max(np.diag(gram).max(), 1.0)
     support = multipliers > 0.0
     entering = -1
     for _ in range(50 * m):
@@ -80,14 +85,12 @@ def solve_dual(gram: FloatArray, losses: FloatArray, C: float, multipliers: Floa
         if size:
             block = np.empty((size, size))
             right = np.ones((size, 2))
-            ridge = 0.0
             for i in range(size):
                 right[i, 0] = losses[members[i]]
-                ridge = max(ridge, gram[members[i], members[i]])
                 for j in range(size):
                     block[i, j] = gram[members[i], members[j]]
             for i in range(size):  # planes that depend on one another would leave the block singular
-                block[i, i] += 1e-12 * ridge + 1e-300
+                block[i, i] += ridge
             solved = np.linalg.solve(block, right)
             target = solved[:, 0].copy()
             if target.sum() > C:
@@ -119,55 +122,53 @@ def solve_dual(gram: FloatArray, losses: FloatArray, C: float, multipliers: Floa
         support[entering] = True
 
 
-@dataclass
 class Planes:
-    """The planes found so far, their products with one another, and their multipliers: what a warm start needs."""
+    """The planes found so far, their products with one another, and their multipliers: what a warm start needs.
 
-    width: int
-    directions: FloatArray = field(init=False)
-    gram: FloatArray = field(init=False)
-    losses: FloatArray = field(init=False)
-    multipliers: FloatArray = field(init=False)
-    idle: IntArray = field(init=False)
+    They do not depend on C, so those found for one C are planes for every other.
+    """
 
-    def __post_init__(self) -> None:
-        self.directions, self.gram = np.empty((0, self.width)), np.empty((0, 0))
-        self.losses, self.multipliers, self.idle = np.empty(0), np.empty(0), np.empty(0, dtype=np.intp)
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._room = np.empty((4, width))  # grown by doubling, so that a new plane does not copy the others
+        self.gram: FloatArray = np.empty((0, 0))
+        self.losses: FloatArray = np.empty(0)
+        self.multipliers: FloatArray = np.empty(0)
+        self._idle: IntArray = np.empty(0, dtype=np.intp)
 
     def __len__(self) -> int:
         return len(self.losses)
 
     def add(self, direction: FloatArray, loss: float) -> None:
-        """Take in a plane, with no weight yet."""
+        """Take in a plane: (d + 1,); it has no weight yet."""
         m = len(self)
-        self.directions = np.vstack([self.directions, direction])
-        products = self.directions @ direction
-        gram = np.empty((m + 1, m + 1))
-        gram[:m, :m] = self.gram
-        gram[m], gram[:, m] = products, products
-        self.gram = gram
+        if m == len(self._room):
+            self._room = np.concatenate([self._room, np.empty_like(self._room)])
+        self._room[m] = direction
+        products = self._room[: m + 1] @ direction
+        self.gram = np.pad(self.gram, (0, 1))
+        self.gram[m], self.gram[:, m] = products, products
         self.losses = np.append(self.losses, loss)
         self.multipliers = np.append(self.multipliers, 0.0)
-        self.idle = np.append(self.idle, 0)
+        self._idle = np.append(self._idle, 0)
 
     def drop_old(self) -> None:
         """Forget the planes that have held nothing up for long."""
-        self.idle = np.where(self.multipliers > 0, 0, self.idle + 1)
-        kept = self.idle <= OLD
-        if not kept.all():
-            self.directions, self.gram = self.directions[kept], self.gram[np.ix_(kept, kept)]
-            self.losses, self.multipliers, self.idle = self.losses[kept], self.multipliers[kept], self.idle[kept]
+        self._idle = np.where(self.multipliers > 0, 0, self._idle + 1)
+        kept = np.flatnonzero(self._idle <= OLD)
+        if len(kept) < len(self):
+            self._room[: len(kept)] = self._room[kept]
+            self.gram = self.gram[np.ix_(kept, kept)]
+            self.losses, self.multipliers, self._idle = self.losses[kept], self.multipliers[kept], self._idle[kept]
 
     def lift(self, C: float) -> tuple[FloatArray, float]:
-        """The weights that minimise the primal over these planes alone, and its value: (d + 1,) and the dual."""
+        """The weights that minimise the primal over these planes alone, (d + 1,), and that minimum: the dual."""
         if not len(self):
             return np.zeros(self.width), 0.0
-        total = self.multipliers.sum()
-        if total > C:
-            self.multipliers *= C / total
+        self.multipliers *= min(1.0, C / max(self.multipliers.sum(), C))
         solve_dual(self.gram, self.losses, C, self.multipliers)
         dual = self.losses @ self.multipliers - self.multipliers @ self.gram @ self.multipliers / 2
-        return self.multipliers @ self.directions, float(dual)
+        return self.multipliers @ self._room[: len(self)], float(dual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +183,7 @@ class Solution:
     @property
     def gap(self) -> float:
         """How far the primal may lie above the optimum."""
-        return self.primal - self.dual
+        return max(self.primal - self.dual, 0.0)  # rounding may put one past the other
 
 
 def minimise(
@@ -204,17 +205,24 @@ def minimise(
     C, tol, max_iter : the weight of the slack, the gap to reach in units of it, and the most steps.
     planes : of earlier solutions for the same data, with any C; empty at first.
     """
-    best, lowest, dual = np.zeros(planes.width), np.inf, 0.0
+    best, best_scores, lowest, dual = np.zeros(planes.width), np.zeros(len(positive)), np.inf, 0.0
     for step in range(max_iter + 1):
         weights, dual = planes.lift(C)
         scores = scores_of(X, weights)
-        violation, labelling = search(scores)
-        primal = weights @ weights / 2 + C * max(violation, 0.0)
-        if primal < lowest:
-            best, lowest = weights, primal
-        if lowest - dual <= C * tol or step == max_iter:
-            break
-        plane = plane_of(X, positive, labelling)
         planes.drop_old()
-        planes.add(plane, violation + plane @ weights)
-    return Solution(best, dual, float(lowest), step)
+        for _ in range(2):
+            violation, labelling = search(scores)
+            primal = float(weights @ weights / 2 + C * max(violation, 0.0))
+            better = primal < lowest
+            if better:
+                best, best_scores, lowest = weights, scores, primal
+            if lowest - dual <= C * tol:
+                return Solution(best, dual, lowest, step)
+            plane = plane_of(X, positive, labelling)
+            planes.add(plane, violation + float(plane @ weights))
+            if better:
+                break
+            # These weights overshot. A second look, nearer to the best, costs a sort and no product with X.
+            weights = best + SECOND_LOOK * (weights - best)
+            scores = best_scores + SECOND_LOOK * (scores - best_scores)
+    return Solution(best, dual, lowest, max_iter)

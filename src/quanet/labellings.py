@@ -8,15 +8,33 @@ Losses are those of svm_perf's quantification variants, in its scale: per cent, 
 other than `y` itself is never returned, as there.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from quanet.arrays import BoolArray, FloatArray
 from quanet.errors import InvalidSetting
 from quanet.kernels import compiled
 
+Search = Callable[[FloatArray], tuple[float, BoolArray]]
 LOSSES = ("kld", "nkld", "q", "ae", "rae")
 LEAF = 64  # tables in a rectangle that is scanned rather than cut
 STACK = 512  # rectangles waiting: each level of cuts leaves one, and 2^40 tables have 40 levels
+
+
+def search_for(loss: str, positive: BoolArray) -> Search:
+    """The search for the most violated labelling: a function of scores (n,), for a loss and the true labels (n,).
+
+    Examples
+    --------
+    >>> search_for("ae", np.array([False, True]))(np.array([0.3, 0.1]))
+    (65.0, array([ True,  True]))
+    """
+    if loss == "q":
+        return partial(worst_by_table, positive=positive)
+    losses = count_losses(loss, int(positive.sum()), len(positive))
+    return partial(worst_by_count, positive=positive, losses=losses)
 
 
 def count_losses(loss: str, positives: int, n: int) -> FloatArray:
@@ -95,7 +113,7 @@ def worst_by_table(scores: FloatArray, positive: BoolArray) -> tuple[float, Bool
     Examples
     --------
     >>> worst_by_table(np.array([0.3, 0.1]), np.array([False, True]))
-    (110.0, array([ True, False]))
+    (115.0, array([ True,  True]))
     """
     n = len(scores)
     members = np.flatnonzero(positive), np.flatnonzero(~positive)
