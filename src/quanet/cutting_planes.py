@@ -67,80 +67,75 @@ def plane_of(X: Features, positive: BoolArray, labelling: BoolArray) -> FloatArr
 
 
 @compiled
-def solve_dual(gram: FloatArray, losses: FloatArray, C: float, multipliers: FloatArray) -> None:
-    r"""Move feasible `multipliers` to the maximum of l'a - a'Ga / 2 over a >= 0, sum(a) <= C: an active-set method.
+def solve_dual(quadratic: FloatArray, losses: FloatArray, shares: FloatArray) -> None:
+    r"""Move `shares` (m,) to the maximum of l'x - x'Qx / 2 over the simplex: an active-set method that ends on the gap.
 
-    On the support the maximum has a closed form; where a multiplier would turn negative on the way there it leaves the
-    support, and at the end of the way the plane that rises most above the others joins it.
+    On the support the maximum has a closed form; where a share would turn negative on the way there it leaves the
+    support, and at the end of the way the plane that rises highest joins it. There may be more planes than dimensions,
+    so Q may be singular: a ridge bounds each way, not where it ends, and a constant added to Q, which changes nothing
+    where shares sum to one, lets a plane be zero.
     """
     m = len(losses)
-    tolerance = 1e-10 * losses.max()
-    ridge = 1e-11 * max(np.diag(gram).max(), 1.0)
-    support = multipliers > 0.0
-    entering = -1
-    for _ in range(50 * m):
-        members = np.flatnonzero(support)
-        size = len(members)
-        threshold = 0.0
-        if size:
+    largest = max(np.diag(quadratic).max(), 1e-12 * losses.max())
+    support = shares > 0.0
+    heights = losses - quadratic @ shares
+    for _ in range(20 * m + 20):
+        level = (shares * heights).sum()
+        if heights.max() - level <= 1e-11 * losses.max():
+            break
+        support[heights.argmax()] = True
+        while True:
+            members = np.flatnonzero(support)
+            size = len(members)
             block = np.empty((size, size))
             right = np.ones((size, 2))
             for i in range(size):
-                right[i, 0] = losses[members[i]]
+                right[i, 0] = heights[members[i]] - level
                 for j in range(size):
-                    block[i, j] = gram[members[i], members[j]]
-            for i in range(size):  # planes that depend on one another would leave the block singular
-                block[i, i] += ridge
+                    block[i, j] = quadratic[members[i], members[j]] + largest
+                block[i, i] += 1e-10 * largest
             solved = np.linalg.solve(block, right)
-            target = solved[:, 0].copy()
-            if target.sum() > C:
-                threshold = (target.sum() - C) / solved[:, 1].sum()
-                target -= threshold * solved[:, 1]
+            way = solved[:, 0] - solved[:, 0].sum() / solved[:, 1].sum() * solved[:, 1]
             step, blocking = 1.0, -1
             for i in range(size):
-                current = multipliers[members[i]]
-                if target[i] <= 0.0 and current <= step * (current - target[i]):
-                    step, blocking = current / max(current - target[i], 1e-300), members[i]
+                if way[i] < 0.0 and shares[members[i]] <= -step * way[i]:
+                    step, blocking = -shares[members[i]] / way[i], members[i]
             for i in range(size):
-                multipliers[members[i]] += step * (target[i] - multipliers[members[i]])
+                shares[members[i]] = max(shares[members[i]] + step * way[i], 0.0)
             if blocking >= 0:
-                multipliers[blocking] = 0.0
+                shares[blocking] = 0.0
                 support[blocking] = False
-                if blocking == entering:  # it rose above the others by rounding alone
-                    break
-                continue
-        entering, highest = -1, tolerance
-        for j in range(m):
-            if not support[j]:
-                rise = losses[j] - threshold
-                for i in range(size):
-                    rise -= gram[j, members[i]] * multipliers[members[i]]
-                if rise > highest:
-                    entering, highest = j, rise
-        if entering < 0:
-            break
-        support[entering] = True
+            shares /= shares.sum()
+            heights = losses - quadratic @ shares
+            level = (shares * heights).sum()
+            if blocking < 0:
+                break
 
 
 class Planes:
-    """The planes found so far, their products with one another, and their multipliers: what a warm start needs.
+    """The planes found so far, their products with one another, and their shares: what a warm start needs.
 
-    They do not depend on C, so those found for one C are planes for every other.
+    The first is that of the true labelling, which keeps the slack at or above zero. Planes do not depend on C, so those
+    found for one C are planes for every other.
     """
 
     def __init__(self, width: int) -> None:
-        self.width = width
-        self._room = np.empty((4, width))  # grown by doubling, so that a new plane does not copy the others
-        self.gram: FloatArray = np.empty((0, 0))
-        self.losses: FloatArray = np.empty(0)
-        self.multipliers: FloatArray = np.empty(0)
-        self._idle: IntArray = np.empty(0, dtype=np.intp)
+        self._room = np.zeros((4, width))  # grown by doubling, so that a new plane does not copy the others
+        self.gram: FloatArray = np.zeros((1, 1))
+        self.losses: FloatArray = np.zeros(1)
+        self.shares: FloatArray = np.ones(1)
+        self._idle: IntArray = np.zeros(1, dtype=np.intp)
 
     def __len__(self) -> int:
         return len(self.losses)
 
+    @property
+    def directions(self) -> FloatArray:
+        """One plane a row: (m, d + 1)."""
+        return self._room[: len(self)]
+
     def add(self, direction: FloatArray, loss: float) -> None:
-        """Take in a plane: (d + 1,); it has no weight yet."""
+        """Take in a plane: (d + 1,); it has no share yet."""
         m = len(self)
         if m == len(self._room):
             self._room = np.concatenate([self._room, np.empty_like(self._room)])
@@ -149,26 +144,26 @@ class Planes:
         self.gram = np.pad(self.gram, (0, 1))
         self.gram[m], self.gram[:, m] = products, products
         self.losses = np.append(self.losses, loss)
-        self.multipliers = np.append(self.multipliers, 0.0)
+        self.shares = np.append(self.shares, 0.0)
         self._idle = np.append(self._idle, 0)
 
     def drop_old(self) -> None:
         """Forget the planes that have held nothing up for long."""
-        self._idle = np.where(self.multipliers > 0, 0, self._idle + 1)
+        self._idle = np.where(self.shares > 0, 0, self._idle + 1)
+        self._idle[0] = 0
         kept = np.flatnonzero(self._idle <= OLD)
         if len(kept) < len(self):
             self._room[: len(kept)] = self._room[kept]
             self.gram = self.gram[np.ix_(kept, kept)]
-            self.losses, self.multipliers, self._idle = self.losses[kept], self.multipliers[kept], self._idle[kept]
+            self.losses, self.shares, self._idle = self.losses[kept], self.shares[kept], self._idle[kept]
 
     def lift(self, C: float) -> tuple[FloatArray, float]:
         """The weights that minimise the primal over these planes alone, (d + 1,), and that minimum: the dual."""
-        if not len(self):
-            return np.zeros(self.width), 0.0
-        self.multipliers *= min(1.0, C / max(self.multipliers.sum(), C))
-        solve_dual(self.gram, self.losses, C, self.multipliers)
-        dual = self.losses @ self.multipliers - self.multipliers @ self.gram @ self.multipliers / 2
-        return self.multipliers @ self._room[: len(self)], float(dual)
+        if len(self) > 1:
+            solve_dual(C * self.gram, self.losses, self.shares)
+        multipliers = C * self.shares
+        dual = self.losses @ multipliers - multipliers @ self.gram @ multipliers / 2
+        return multipliers @ self.directions, float(dual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,7 +200,7 @@ def minimise(
     C, tol, max_iter : the weight of the slack, the gap to reach in units of it, and the most steps.
     planes : of earlier solutions for the same data, with any C; empty at first.
     """
-    best, best_scores, lowest, dual = np.zeros(planes.width), np.zeros(len(positive)), np.inf, 0.0
+    best, best_scores, lowest, dual = np.zeros(X.shape[1] + 1), np.zeros(len(positive)), np.inf, 0.0
     for step in range(max_iter + 1):
         weights, dual = planes.lift(C)
         scores = scores_of(X, weights)
