@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.utils.estimator_checks import check_estimator
 
 from quanet import (
     SVMAE,
@@ -91,6 +92,15 @@ def test_the_positive_class_is_the_rarer_one_unless_named():
     )
 
 
+def test_the_classifier_passes_scikit_learns_own_checks():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of checks that are skipped or fail, which are read below
+        checked = check_estimator(QuantificationSVC(), on_fail=None)
+    failed = {check["check_name"] for check in checked if check["status"] == "failed"}
+    # These ask for scikit-learn's words, or for a column of labels to be taken as labels.
+    assert failed == {"check_classifiers_regression_target", "check_supervised_y_2d", "check_requires_y_none"}
+
+
 def test_scores_can_be_calibrated_to_probabilities(clouds):
     X, y = clouds
     posteriors = CalibratedClassifierCV(QuantificationSVC("q", C=10.0)).fit(X, y).predict_proba(X)
@@ -154,11 +164,11 @@ def test_a_wrong_setting_is_named(settings, message, clouds):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[1.0], [2.0]], ["a", "a"], "y has 1: "),
-        ([[1.0], [2.0], [3.0]], ["a", "b", "c"], "tells two classes apart; y has 3"),
+        ([[1.0], [2.0]], ["a", "a"], "one class only, 'a'"),
+        ([[1.0], [2.0], [3.0]], ["a", "b", "c"], "binary classification is supported, and y has 3"),
         ([[0.0], [0.0]], ["a", "b"], "all features are zero"),
         (csr_matrix((2, 3)), ["a", "b"], "all features are zero"),
-        (np.empty((2, 0)), ["a", "b"], "all features are zero"),
+        (np.empty((2, 0)), ["a", "b"], r"0 feature\(s\)"),
         ([[np.nan], [1.0]], ["a", "b"], "contains NaN"),
         (csr_matrix([[np.inf], [1.0]]), ["a", "b"], "contains infinity"),
         ([["x"], ["y"]], ["a", "b"], "no matrix of numbers"),
@@ -179,7 +189,7 @@ def test_a_quantifier_refuses_the_same(method, X, y):
 
 
 def test_other_columns_than_those_of_the_fit_are_refused(clouds):
-    with pytest.raises(InvalidData, match="X has 3 features, but QuantificationSVC was fitted to 2"):
+    with pytest.raises(InvalidData, match="X has 3 features, but QuantificationSVC is expecting 2"):
         QuantificationSVC().fit(*clouds).predict(np.ones((2, 3)))
 
 

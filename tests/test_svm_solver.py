@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, load_npz
 
+from quanet import cutting_planes, labellings
 from quanet.cutting_planes import OLD, Planes, minimise, plane_of, scores_of, solve_dual
 from quanet.errors import InvalidSetting
 from quanet.labellings import LOSSES, count_losses, q_loss, search_for, worst_by_count, worst_by_table, worst_table
@@ -125,9 +126,9 @@ def test_the_dual_is_solved_exactly(seed, m, d, C):
 def test_the_optimum_is_that_of_all_planes_at_once(loss, seed):
     rng = np.random.default_rng(seed)
     X, positive = rng.standard_normal((6, 2)), np.arange(6) < 2
-    labellings = lossy_labellings(loss, positive)
-    planes = np.array([plane_of(X, positive, labelling) for labelling in labellings])
-    losses = np.array([loss_of(loss, positive, labelling) for labelling in labellings])
+    every = lossy_labellings(loss, positive)
+    planes = np.array([plane_of(X, positive, labelling) for labelling in every])
+    losses = np.array([loss_of(loss, positive, labelling) for labelling in every])
     everything = Planes(3)
     for plane, one in zip(planes, losses, strict=True):
         everything.add(plane, one)
@@ -183,6 +184,25 @@ def test_planes_that_are_all_zero_leave_a_loss_that_no_weights_avoid():
     weights, dual = planes.lift(2.0)
     assert weights.tolist() == [0.0, 0.0]
     assert dual == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_compiled_and_plain_python_agree(loss, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, positive = csr_matrix(rng.random((80, 6)) * (rng.random((80, 6)) < 0.5)), np.arange(80) < 30
+
+    def run():
+        search = search_for(loss, positive)
+        return minimise(X, positive, search, C=20.0, tol=0.01, max_iter=50, planes=Planes(7))
+
+    compiled = run()
+    for room in (cutting_planes, labellings):
+        for name, loop in list(vars(room).items()):
+            if hasattr(loop, "py_func"):
+                monkeypatch.setattr(room, name, loop.py_func)
+    plain = run()
+    assert plain.primal == pytest.approx(compiled.primal, rel=1e-6)
+    np.testing.assert_allclose(plain.weights, compiled.weights, atol=1e-5)
 
 
 def reference_rows():

@@ -68,6 +68,12 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.positive = positive
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn weights from instances X (n, d), dense or sparse, and labels y (n,) of two classes."""
         return self._fit_copies([self], X, y)[0]
@@ -105,8 +111,8 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
         features = check_features(X)
         if features.shape[1] != self.n_features_in_:
             raise InvalidData(
-                f"X has {features.shape[1]} features, but {type(self).__name__} was fitted to {self.n_features_in_}. "
-                "Give the same columns as in fit."
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input, those of its fit."
             )
         return scores_of(features, np.append(self.coef_, self.intercept_))
 
@@ -116,10 +122,12 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
         return self.classes_[(scores > 0).astype(np.intp)]
 
     def _positive_class(self, labels: LabelArray, classes: LabelArray) -> Any:
+        if len(classes) == 1:
+            raise InvalidData(f"y has one class only, {classes.tolist()[0]!r}. Add labelled instances of the other.")
         if len(classes) != 2:
             raise InvalidData(
-                f"{type(self).__name__} tells two classes apart; y has {len(classes)}: {classes.tolist()[:5]}. "
-                "For more, use a quantifier such as SVMKLD, or OneVsRestClassifier."
+                f"Only binary classification is supported, and y has {len(classes)} classes, such as "
+                f"{classes.tolist()[:3]}. For more, use a quantifier such as SVMKLD, or OneVsRestClassifier."
             )
         if self.positive is None:
             second = int((labels == classes[1]).sum())
@@ -173,7 +181,7 @@ def check_features(X: Any) -> FloatArray | csr_matrix:
     try:
         if issparse(X):
             return csr_matrix(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]))
-        return np.asarray(check_array(X, dtype=np.float64, ensure_min_features=0))
+        return np.asarray(check_array(X, dtype=np.float64))
     except ValueError as error:
         raise InvalidData(f"X is no matrix of numbers (n, d): {' '.join(str(error).split())}") from error
 
