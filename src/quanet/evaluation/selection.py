@@ -102,7 +102,7 @@ class GridSearchQ(Quantifier):
         fitted: dict[int, Quantifier] = {}
         for (_, group), (found, means) in zip(jobs, done, strict=True):
             errors[group] += np.array(means) / len(folds)
-            fitted.update(zip(group, found, strict=True))
+            fitted.update(zip(group, found, strict=not self.refit))
         self.settings_, self.errors_ = settings, errors
         best = int(np.argmin(errors))
         self.best_setting_, self.best_error_ = settings[best], float(errors[best])
@@ -113,14 +113,14 @@ class GridSearchQ(Quantifier):
     def _try(
         self, X: Any, labels: Any, fold: tuple[IntArray, IntArray], settings: list[Setting]
     ) -> tuple[list[Quantifier], list[float]]:
-        """Fit a group of settings to one part of a fold; return them with their mean errors on the other."""
+        """Fit a group of settings to one part of a fold; return them, if they will be used, and their mean errors."""
         seen, held = (_safe_indexing(X, part) for part in fold)
         fitted = fit_group(self.quantifier, settings, seen, labels[fold[0]])
         protocol = self.protocol
         if protocol is None:
             protocol = APP() if len(self.classes_) == 2 else UPP()
         results = [evaluate(one, held, labels[fold[1]], protocol, rng=self.random_state) for one in fitted]
-        return fitted, [float(result.error(self.metric).mean()) for result in results]
+        return [] if self.refit else fitted, [float(result.error(self.metric).mean()) for result in results]
 
     def represent(self, X: Any) -> FloatArray:
         """The rows of the chosen quantifier: (n, d)."""
