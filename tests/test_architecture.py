@@ -18,6 +18,8 @@ DOORS = {
     "torch": "nn/",
     "jinja2": "report/",
     "fastapi": "serve/",
+    "skops": "persist/",
+    "safetensors": "persist/",
 }
 
 

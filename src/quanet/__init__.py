@@ -26,12 +26,20 @@ if TYPE_CHECKING:
     from quanet.errors import QuanetWarning as QuanetWarning
     from quanet.evaluation.evaluate import evaluate as evaluate
     from quanet.evaluation.results import Results as Results
+    from quanet.evaluation.selection import GridSearchQ as GridSearchQ
     from quanet.methods.baseline import TrainPrevalence as TrainPrevalence
     from quanet.methods.counting import ACC as ACC
     from quanet.methods.counting import CC as CC
     from quanet.methods.counting import PACC as PACC
     from quanet.methods.counting import PCC as PCC
     from quanet.methods.em import EMQ as EMQ
+    from quanet.methods.multiclass import OneVsRest as OneVsRest
+    from quanet.methods.svm import SVMAE as SVMAE
+    from quanet.methods.svm import SVMKLD as SVMKLD
+    from quanet.methods.svm import SVMNKLD as SVMNKLD
+    from quanet.methods.svm import SVMQ as SVMQ
+    from quanet.methods.svm import SVMRAE as SVMRAE
+    from quanet.methods.svm import QuantificationSVC as QuantificationSVC
     from quanet.metrics import METRICS as METRICS
     from quanet.metrics import absolute_error as absolute_error
     from quanet.metrics import bias as bias
@@ -48,6 +56,8 @@ if TYPE_CHECKING:
     from quanet.metrics import squared_error as squared_error
     from quanet.nn.estimator import QuaNet as QuaNet
     from quanet.nn.lstm import LSTMClassifier as LSTMClassifier
+    from quanet.persist.folder import load as load
+    from quanet.persist.folder import save as save
     from quanet.protocols import APP as APP
     from quanet.protocols import NPP as NPP
     from quanet.protocols import UPP as UPP
@@ -68,9 +78,12 @@ _ROOMS = {
     "errors": ("QuanetError", "QuanetWarning"),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.results": ("Results",),
+    "evaluation.selection": ("GridSearchQ",),
     "methods.baseline": ("TrainPrevalence",),
     "methods.counting": ("ACC", "CC", "PACC", "PCC"),
     "methods.em": ("EMQ",),
+    "methods.multiclass": ("OneVsRest",),
+    "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
     "metrics": (
         "METRICS",
         "absolute_error",
@@ -85,6 +98,7 @@ _ROOMS = {
     ),
     "nn.estimator": ("QuaNet",),
     "nn.lstm": ("LSTMClassifier",),
+    "persist.folder": ("load", "save"),
     "protocols": ("APP", "NPP", "UPP", "ByGroup", "Dirichlet"),
     "testing": ("check_quantifier",),
     "text": ("TextClassifier",),

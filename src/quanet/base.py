@@ -23,10 +23,12 @@ class Quantifier(BaseEstimator, ABC):
     ----------
     classes_ : (k,) sorted labels; every prevalence vector is in their order.
     prior_ : (k,) training prevalences.
+    n_instances_ : how many labelled instances it has learnt from.
     """
 
     classes_: LabelArray
     prior_: FloatArray
+    n_instances_: int
 
     @abstractmethod
     def fit(self, X: Any, y: ArrayLike) -> Self:
@@ -71,6 +73,7 @@ class Quantifier(BaseEstimator, ABC):
             )
         codes = encode(labels, self.classes_)
         self.prior_ = count(codes, len(self.classes_)) / len(codes)
+        self.n_instances_ = len(codes)
         return codes
 
 

@@ -71,7 +71,7 @@ def cross_fit(
     labels = classes[codes]
     if isinstance(classifier, FrozenEstimator):
         return classifier, posteriors_of(classifier, X, classes), np.arange(len(codes))
-    folds = _folds(codes, classes, cv)
+    folds = make_folds(codes, classes, cv)
     if hasattr(classifier, "fit_out_of_fold"):
         fitted = clone(classifier)
         parts = fitted.fit_out_of_fold(X, labels, folds)
@@ -94,8 +94,8 @@ def _fold_posteriors(
     return posteriors_of(fitted, _safe_indexing(X, held), classes)
 
 
-def _folds(codes: IntArray, classes: LabelArray, cv: Any) -> list[tuple[IntArray, IntArray]]:
-    """Training and held-out instances of every fold."""
+def make_folds(codes: IntArray, classes: LabelArray, cv: Any) -> list[tuple[IntArray, IntArray]]:
+    """Training and held-out instances of every fold; `cv` as in `AggregativeQuantifier`."""
     counts = count(codes, len(classes))
     rarest = int(counts.argmin())
     name = classes.tolist()[rarest]

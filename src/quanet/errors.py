@@ -17,6 +17,10 @@ class InvalidSetting(QuanetError, ValueError):
     """A parameter, a metric or a classifier that does not do what is asked of it."""
 
 
+class InvalidModel(QuanetError, ValueError):
+    """A model folder that is damaged, of another format, or holds what is not trusted."""
+
+
 class MissingExtra(QuanetError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
 

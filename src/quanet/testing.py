@@ -25,6 +25,7 @@ from quanet.bags import Bags
 from quanet.base import AggregativeQuantifier, Quantifier
 from quanet.data.synthetic import Gaussians
 from quanet.errors import InvalidSetting, QuanetError
+from quanet.persist.folder import load, save, untrusted_types
 from quanet.simplex import count
 
 LabelKind = Literal["string", "integer", "boolean"]
@@ -218,6 +219,22 @@ def nothing_is_written(case: _Case) -> None:
     assert np.geterr() == settings
 
 
+def survives_saving(case: _Case) -> None:
+    """Saved and loaded, it has the same parameters and gives the same estimates, to the last bit."""
+    fitted = case.fitted()
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home) / "model"
+        try:
+            save(fitted, folder)
+            loaded = load(folder, trusted=[type(fitted), *untrusted_types(folder)])
+        except QuanetError as error:
+            raise AssertionError(f"It cannot be saved and loaded: {error}") from error
+    assert repr(loaded.get_params()) == repr(fitted.get_params())
+    assert loaded.classes_.dtype == fitted.classes_.dtype
+    np.testing.assert_array_equal(loaded.classes_, fitted.classes_)
+    np.testing.assert_array_equal(loaded.predict(case.pool), fitted.predict(case.pool))
+
+
 def _raises(kind: type[Exception], call: Callable[..., Any], *arguments: Any) -> None:
     try:
         call(*arguments)
@@ -241,4 +258,5 @@ LAWS: tuple[Callable[[_Case], None], ...] = (
     unfitted_is_an_error,
     bad_input_is_a_clear_error,
     nothing_is_written,
+    survives_saving,
 )

@@ -45,6 +45,22 @@ def check_texts(X: Any) -> list[str]:
     return texts
 
 
+def fit_terms(texts: list[str], *, longest: int = 2) -> tuple[TfidfVectorizer, csr_matrix]:
+    """Words, and terms of up to `longest` words, weighted by TF-IDF: the fitted vectorizer and rows (n, d)."""
+    vectorizer = TfidfVectorizer(
+        ngram_range=(1, longest),
+        min_df=3 if len(texts) >= MANY_TEXTS else 1,
+        sublinear_tf=True,
+        dtype=np.float32,
+    )
+    try:
+        return vectorizer, vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise InvalidData(
+            f"no words were found in the {len(texts)} texts, such as {texts[0][:40]!r}. Is it the right column?"
+        ) from error
+
+
 class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     """Logistic regression on TF-IDF weighted words and word pairs; trains in seconds on a CPU.
 
@@ -78,7 +94,7 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         Words and their weights are counted once, over all texts: they know no labels.
         """
         labels = np.asarray(y)
-        terms = self._fit_terms(check_texts(X))
+        self.terms_, terms = fit_terms(check_texts(X))
         self._fit_embedding(terms)
         self.head_ = self._new_head().fit(terms, labels)
         self.classes_: LabelArray = self.head_.classes_
@@ -104,20 +120,6 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def _new_head(self) -> LogisticRegression:
         return LogisticRegression(C=self.C, max_iter=1000)
-
-    def _fit_terms(self, texts: list[str]) -> csr_matrix:
-        self.terms_ = TfidfVectorizer(
-            ngram_range=(1, 2),
-            min_df=3 if len(texts) >= MANY_TEXTS else 1,
-            sublinear_tf=True,
-            dtype=np.float32,
-        )
-        try:
-            return self.terms_.fit_transform(texts)
-        except ValueError as error:
-            raise InvalidData(
-                f"no words were found in the {len(texts)} texts, such as {texts[0][:40]!r}. Is it the right column?"
-            ) from error
 
     def _fit_embedding(self, terms: csr_matrix) -> None:
         frequency = np.bincount(terms.indices, minlength=terms.shape[1])

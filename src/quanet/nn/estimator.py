@@ -20,6 +20,7 @@ from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
 from quanet.nn.batches import Pool, base_estimate, pooled_inputs, sorted_inputs, training_batches
 from quanet.nn.device import one_thread, resolve_device, seeded
+from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, Epoch, train
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
 from quanet.nn.rows import RowMaker
@@ -186,17 +187,27 @@ class QuaNet(Quantifier):
         parts = [estimate(stack[start : start + together]) for start in range(0, len(stack), together)]
         return np.concatenate(parts).reshape(*values.shape[:-2], -1)
 
+    def __quanet_state__(self) -> dict[str, Any]:
+        """What is kept of the quantifier; its network as arrays."""
+        return network_as_arrays(self)
+
+    @classmethod
+    def __quanet_restore__(cls, state: dict[str, Any]) -> Self:
+        """The quantifier that was kept."""
+        restored = cls()
+        return restore_network(restored, state, lambda: restored._new_network().double())
+
+    def _new_network(self) -> nn.Module:
+        width = self.rows_.width - len(self.classes_)
+        return PaperNetwork(1 + width) if self.network == "paper" else ResidualNetwork(2 + width, 8)
+
     def _shares(self) -> tuple[float, float, float]:
         # The paper's network has no guard, so nothing is kept back for one.
         return (0.75, 0.25, 1e-9) if self.network == "paper" else (0.6, 0.2, 0.2)
 
     def _train(self, train_pool: Pool, stop_pool: Pool, device: torch.device, rng: np.random.Generator) -> None:
         recipe = RECIPES[self.network]
-        width = self.rows_.width - len(self.classes_)
-        if self.network == "paper":
-            self.network_ = PaperNetwork(1 + width).to(device)
-        else:
-            self.network_ = ResidualNetwork(2 + width, 8).to(device)
+        self.network_ = self._new_network().to(device)
 
         def stream(pool: Pool, batches: int, sizes: tuple[int, int]) -> Iterator[Batch]:
             return training_batches(

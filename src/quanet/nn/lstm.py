@@ -18,6 +18,7 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers import check_labels
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.nn.device import full_precision, resolve_device, seeded
+from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, Epoch, Loss, train
 from quanet.nn.networks import TextLSTM
 from quanet.nn.progress import progress_line
@@ -212,6 +213,18 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
                 stacklevel=3,
             )
         return history
+
+    def __quanet_state__(self) -> dict[str, Any]:
+        """What is kept of the classifier; its network as arrays."""
+        return network_as_arrays(self)
+
+    @classmethod
+    def __quanet_restore__(cls, state: dict[str, Any]) -> Self:
+        """The classifier that was kept."""
+        restored = cls()
+        return restore_network(
+            restored, state, lambda: restored._new_network(len(restored.vocabulary_), len(restored.classes_))
+        )
 
     def _new_network(self, known_words: int, k: int) -> TextLSTM:
         return TextLSTM(

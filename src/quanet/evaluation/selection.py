@@ -1,0 +1,181 @@
+"""Choose a quantifier's parameters by its error on bags of held-out training data."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.base import Quantifier
+from quanet.classifiers import make_folds
+from quanet.errors import InvalidSetting
+from quanet.evaluation.evaluate import DrawsBags, evaluate
+from quanet.metrics import find_metric
+from quanet.protocols import APP, UPP
+
+Setting = dict[str, Any]
+
+
+class GridSearchQ(Quantifier):
+    """Grid search for a quantifier: the setting with the least error on bags of data held out from training.
+
+    scikit-learn's GridSearchCV scores one bag, the held-out part itself, at one prevalence; here a protocol draws
+    bags from it at many, as they will be met. The search is itself a quantifier: the chosen one.
+
+    Settings that differ in one parameter alone, which the quantifier can be fitted along (`fit_path`, such as the C of
+    an SVM), are fitted together, each from where the one before has ended.
+
+    Parameters
+    ----------
+    quantifier : the one to set.
+    grid : names of parameters and values to try, or a list of such.
+    protocol : how bags are drawn; None takes the paper's `APP` for two classes, `UPP` for more.
+    metric : the error, by name or function, averaged over bags and folds; the least is best.
+    cv : what is held out, see `AggregativeQuantifier`; by default 40 %, as in the paper.
+    refit : whether the best setting is fitted again to all data; if not, it stays as fitted without the held-out part.
+    n_jobs : fits at a time, as in joblib.
+    random_state : seed of the bags; all settings meet the same ones.
+
+    Attributes
+    ----------
+    quantifier_ : the chosen one, fitted.
+    best_setting_, best_error_ : its parameters, and its mean error on held-out bags.
+    settings_, errors_ : all settings, in the order of the grid, and their mean errors (s,).
+
+    Examples
+    --------
+    >>> from quanet import SVMNKLD, Gaussians
+    >>> X, y = Gaussians(distance=3).draw([0.7, 0.3], 500, rng=0)
+    >>> search = GridSearchQ(SVMNKLD(), {"C": [0.001, 1.0, 100.0]}).fit(X, y)
+    >>> search.best_setting_, bool(search.best_error_ < 0.1)
+    ({'C': 1.0}, True)
+    """
+
+    def __init__(
+        self,
+        quantifier: Any,
+        grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+        *,
+        protocol: DrawsBags | None = None,
+        metric: str | Callable[..., FloatArray] = "ae",
+        cv: Any = 0.4,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.quantifier = quantifier
+        self.grid = grid
+        self.protocol = protocol
+        self.metric = metric
+        self.cv = cv
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Try every setting on instances X and labels y (n,), and fit the best."""
+        codes = self._learn_labels(X, y)
+        labels = self.classes_[codes]
+        settings = check_grid(self.quantifier, self.grid)
+        metric = find_metric(self.metric)
+        if metric.per_class:
+            raise InvalidSetting(
+                f"{metric.name} is one number for each class; a search needs one for a bag, such as ae."
+            )
+        folds = make_folds(codes, self.classes_, self.cv)
+        if not self.refit and len(folds) > 1:
+            raise InvalidSetting(
+                f"refit=False keeps what was fitted, but there are {len(folds)} folds. Hold out a share."
+            )
+        groups = along_paths(self.quantifier, settings)
+        jobs = [(fold, group) for fold in folds for group in groups]
+        done = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._try)(X, labels, fold, [settings[at] for at in group]) for fold, group in jobs
+        )
+        errors = np.zeros(len(settings))
+        fitted: dict[int, Quantifier] = {}
+        for (_, group), (found, means) in zip(jobs, done, strict=True):
+            errors[group] += np.array(means) / len(folds)
+            fitted.update(zip(group, found, strict=not self.refit))
+        self.settings_, self.errors_ = settings, errors
+        best = int(np.argmin(errors))
+        self.best_setting_, self.best_error_ = settings[best], float(errors[best])
+        chosen = clone(self.quantifier).set_params(**self.best_setting_)
+        self.quantifier_: Quantifier = chosen.fit(X, labels) if self.refit else fitted[best]
+        return self
+
+    def _try(
+        self, X: Any, labels: Any, fold: tuple[IntArray, IntArray], settings: list[Setting]
+    ) -> tuple[list[Quantifier], list[float]]:
+        """Fit a group of settings to one part of a fold; return them, if they will be used, and their mean errors."""
+        seen, held = (_safe_indexing(X, part) for part in fold)
+        fitted = fit_group(self.quantifier, settings, seen, labels[fold[0]])
+        protocol = self.protocol
+        if protocol is None:
+            protocol = APP() if len(self.classes_) == 2 else UPP()
+        results = [evaluate(one, held, labels[fold[1]], protocol, rng=self.random_state) for one in fitted]
+        return [] if self.refit else fitted, [float(result.error(self.metric).mean()) for result in results]
+
+    def represent(self, X: Any) -> FloatArray:
+        """The rows of the chosen quantifier: (n, d)."""
+        check_is_fitted(self, "quantifier_")
+        return self.quantifier_.represent(X)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """What the chosen quantifier makes of bags of rows: (..., n, d) -> (..., k)."""
+        return self.quantifier_.aggregate(rows)
+
+
+def check_grid(quantifier: Any, grid: Any) -> list[Setting]:
+    """Every setting of a grid, or an error that names the parameter that does not exist or has no values.
+
+    Examples
+    --------
+    >>> from quanet import SVMQ
+    >>> check_grid(SVMQ(), {"C": [1, 10]})
+    [{'C': 1}, {'C': 10}]
+    """
+    try:
+        settings = [dict(setting) for setting in ParameterGrid(grid)]
+    except (TypeError, ValueError) as error:
+        raise InvalidSetting(
+            f"grid gives each parameter a list of values, such as {{'C': [1, 10]}}: {error}"
+        ) from error
+    known = quantifier.get_params()
+    unknown = sorted({name for setting in settings for name in setting} - set(known))
+    if unknown:
+        raise InvalidSetting(
+            f"{type(quantifier).__name__} has no parameter {unknown[0]!r}; it has {', '.join(known) or 'none'}."
+        )
+    return settings
+
+
+def along_paths(quantifier: Any, settings: list[Setting]) -> list[list[int]]:
+    """Positions of the settings that are fitted together: those that differ in the path's parameter alone."""
+    name = getattr(quantifier, "path_parameter", None)
+    groups: list[tuple[Setting, list[int]]] = []
+    for at, setting in enumerate(settings):
+        others = {key: value for key, value in setting.items() if key != name}
+        home = next((group for known, group in groups if known == others and name in setting), None)
+        if name is None or home is None:
+            groups.append((others, [at]))
+        else:
+            home.append(at)
+    return [group for _, group in groups]
+
+
+def fit_group(quantifier: Any, settings: list[Setting], X: Any, y: Any) -> list[Quantifier]:
+    """Fitted copies of a quantifier, one for each setting: along a path if there are several."""
+    if len(settings) == 1:
+        return [clone(quantifier).set_params(**settings[0]).fit(X, y)]
+    name = quantifier.path_parameter
+    others = {key: value for key, value in settings[0].items() if key != name}
+    path = clone(quantifier).set_params(**others)
+    fitted: list[Quantifier] = path.fit_path(X, y, [setting[name] for setting in settings])
+    return fitted

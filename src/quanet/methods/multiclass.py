@@ -1,0 +1,77 @@
+"""More than two classes by methods for two: each class against the rest."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import check_rows
+from quanet.base import Quantifier
+
+
+def share_out(shares: FloatArray, prior: FloatArray) -> FloatArray:
+    """Scale shares estimated class by class so that they sum to one: (..., k) -> (..., k).
+
+    Where every share is zero nothing was found, and the answer is the prior.
+
+    Examples
+    --------
+    >>> share_out(np.array([[0.6, 0.3, 0.3], [0.0, 0.0, 0.0]]), np.array([0.5, 0.25, 0.25]))
+    array([[0.5 , 0.25, 0.25],
+           [0.5 , 0.25, 0.25]])
+    """
+    total = shares.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, shares / np.where(total > 0, total, 1.0), prior)
+
+
+class OneVsRest(Quantifier):
+    """One against the rest: a quantifier for every class, whose shares are scaled to sum to one.
+
+    For methods made for two classes. Two classes need one quantifier, which is then used as it is.
+
+    Parameters
+    ----------
+    quantifier : any quantifier; it is fitted to labels True (the class) and False (the rest).
+
+    Attributes
+    ----------
+    quantifiers_ : one for each class; a single one for two classes.
+    widths_ : the columns that each of them reads.
+
+    Examples
+    --------
+    >>> from quanet import CC, Gaussians
+    >>> X, y = Gaussians(k=3, distance=6).draw([0.2, 0.3, 0.5], 1000, rng=0)
+    >>> OneVsRest(CC()).fit(X, y).predict(X).round(1)
+    array([0.2, 0.3, 0.5])
+    """
+
+    def __init__(self, quantifier: Any) -> None:
+        self.quantifier = quantifier
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit a copy of the quantifier to every class of labels y (n,)."""
+        codes = self._learn_labels(X, y)
+        k = len(self.classes_)
+        ones = [1] if k == 2 else range(k)
+        self.quantifiers_ = [clone(self.quantifier).fit(X, codes == one) for one in ones]
+        first = _safe_indexing(X, [0])
+        self.widths_: IntArray = np.array([quantifier.represent(first).shape[1] for quantifier in self.quantifiers_])
+        return self
+
+    def represent(self, X: Any) -> FloatArray:
+        """The rows of all quantifiers side by side: (n, d1 + d2 + ...)."""
+        check_is_fitted(self, "quantifiers_")
+        return np.concatenate([quantifier.represent(X) for quantifier in self.quantifiers_], axis=1)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Each quantifier its columns, then to sum to one: (..., n, d1 + d2 + ...) -> (..., k)."""
+        parts = np.split(check_rows(rows, width=self.widths_.sum()), self.widths_.cumsum()[:-1], axis=-1)
+        found = [quantifier.aggregate(part) for quantifier, part in zip(self.quantifiers_, parts, strict=True)]
+        if len(found) == 1:
+            return found[0]
+        return share_out(np.stack([estimate[..., 1] for estimate in found], axis=-1), self.prior_)

@@ -1,0 +1,281 @@
+"""Save a fitted quantifier as a folder and load it again: nothing is pickled, and loading runs no code of the folder.
+
+==================  ==================================================================================================
+config.json         versions, checksums, and the estimator as a tree of plain values (see `quanet.persist.state`)
+arrays.safetensors  its numeric arrays
+part-N.skops        its scikit-learn parts
+README.md           the model card
+==================  ==================================================================================================
+"""
+
+import hashlib
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import safetensors.numpy
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.errors import InvalidModel, InvalidSetting, QuanetError, QuanetWarning
+from quanet.persist.card import model_card
+from quanet.persist.state import Reader, Writer, named_classes
+from quanet.persist.trust import QUANET, Trust, known, untrusted_in
+
+FORMAT = 1
+CONFIG, ARRAYS, CARD = "config.json", "arrays.safetensors", "README.md"
+FILE = re.compile(r"arrays\.safetensors|part-\d+\.skops")
+
+
+def save(
+    quantifier: Any,
+    folder: str | os.PathLike[str],
+    *,
+    data: str = "",
+    results: Mapping[str, float] | None = None,
+    notes: str = "",
+) -> None:
+    """Save a fitted quantifier, or any fitted estimator, with its model card.
+
+    The folder appears when all is written. One that holds a model already is replaced as a whole, and stays as it was
+    if anything goes wrong; one that holds anything else is refused.
+
+    Parameters
+    ----------
+    quantifier : fitted.
+    folder : where; folders above it are made.
+    data : what it has learnt from, for the model card.
+    results : held-out errors for the model card, by their names, such as ``{"AE": results.error("ae").mean()}``.
+    notes : more for the model card, in Markdown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from quanet import PACC, load, save
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]], ["no", "no", "yes", "yes"]
+    >>> quantifier = PACC("precomputed").fit(posteriors, labels)
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     save(quantifier, f"{home}/pacc", data="Four posteriors.", results={"AE": 0.01})
+    ...     again = load(f"{home}/pacc")
+    >>> again.predict([[0.4, 0.6], [0.7, 0.3]])
+    array([0.5, 0.5])
+    """
+    if not isinstance(quantifier, BaseEstimator):
+        raise InvalidSetting(f"save takes a fitted quantifier; got {quantifier!r}, which is no estimator.")
+    check_is_fitted(quantifier)
+    target = _free_place(folder)
+    writer = Writer()
+    model = writer.write(quantifier)
+    about = {
+        "quanet_format": FORMAT,
+        "quanet": QUANET.__version__,
+        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": _versions(),
+        "data": data,
+        "results": _checked_results(results or {}),
+        "notes": notes,
+    }
+    files = {f"part-{number}.skops": content for number, content in enumerate(writer.parts)}
+    if writer.arrays:
+        files[ARRAYS] = safetensors.numpy.save(writer.arrays)
+    config = about | {"files": {name: _digest(content) for name, content in files.items()}, "model": model}
+    config["sha256"] = _digest(_canonical(config))
+    card = model_card(quantifier, about, _untrusted(model, files))
+    with _replacing(target) as new:
+        for name, content in files.items():
+            _write(new / name, content)
+        _write(new / CARD, card.encode(errors="replace"))
+        _write(new / CONFIG, json.dumps(config, indent=1).encode())
+
+
+def load(folder: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> Any:
+    """Load what `save` has written, after checking that it is whole and holds known types only.
+
+    Parameters
+    ----------
+    folder : the model's.
+    trusted : types that are neither quanet's nor scikit-learn's but may be loaded, as classes or by their full names.
+        Their code runs, so name those whose code you know.
+    """
+    config, files = _read(Path(folder))
+    trust = Trust(trusted)
+    unknown = set(_untrusted(config["model"], files)) - trust.names
+    if unknown:
+        raise InvalidModel(
+            f"{folder} holds types that quanet does not know: {', '.join(sorted(unknown))}. If you know their code and "
+            f"trust it, load with trusted={sorted(unknown)}."
+        )
+    try:
+        arrays = safetensors.numpy.load(files[ARRAYS]) if ARRAYS in files else {}
+        loaded = Reader(arrays, files, trust).read(config["model"])
+    except QuanetError as error:
+        raise InvalidModel(f"{folder} cannot be loaded: {error}") from error
+    except Exception as error:
+        raise InvalidModel(f"{folder} cannot be loaded, it is damaged: {error!r}. Save it again.") from error
+    if not isinstance(loaded, BaseEstimator):
+        raise InvalidModel(f"{folder} holds {type(loaded).__name__}, which is no estimator.")
+    return loaded
+
+
+def untrusted_types(folder: str | os.PathLike[str]) -> list[str]:
+    """Full names of the types that `load` would have to be told to trust."""
+    config, files = _read(Path(folder))
+    return _untrusted(config["model"], files)
+
+
+def _untrusted(model: Any, files: Mapping[str, bytes]) -> list[str]:
+    found = {name for name in named_classes(model) if known(name) is None}
+    for name, content in files.items():
+        if name != ARRAYS:
+            try:
+                found.update(untrusted_in(content))
+            except Exception as error:
+                raise InvalidModel(f"{name} is no skops archive that can be read: {error!r}. Save it again.") from error
+    return sorted(found)
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The checked configuration of a model folder, and the bytes of its files."""
+    config = _config(folder)
+    _check_format(folder, config)
+    stated = config.pop("sha256", None)
+    try:
+        intact = stated == _digest(_canonical(config))
+    except ValueError:  # NaN, which save does not write
+        intact = False
+    shape = {"files": dict, "model": dict, "versions": dict}
+    if not intact or any(not isinstance(config.get(key), kind) for key, kind in shape.items()):
+        raise InvalidModel(f"{folder / CONFIG} has been edited or damaged since it was saved. Save the model again.")
+    _check_versions(folder, config)
+    return config, {name: _read_file(folder, name, digest) for name, digest in config["files"].items()}
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise InvalidModel(f"there is no folder {folder}. Give the one that quanet.save has written.")
+    path = folder / CONFIG
+    if not path.is_file():
+        raise InvalidModel(f"{folder} is no quanet model: it has no {CONFIG}.")
+    try:
+        config = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InvalidModel(f"{path} is no JSON, it may be truncated: {error}. Save the model again.") from error
+    if not (isinstance(config, dict) and "quanet_format" in config):
+        raise InvalidModel(f"{folder} is no quanet model: its {CONFIG} is another program's.")
+    return config
+
+
+def _check_format(folder: Path, config: dict[str, Any]) -> None:
+    found = config["quanet_format"]
+    if type(found) is not int or found < 1:
+        raise InvalidModel(f"{folder} states the format {found!r}, which there is not. Save the model again.")
+    if found > FORMAT:
+        raise InvalidModel(
+            f"{folder} is in format {found}, written by quanet {config.get('quanet')}; quanet {QUANET.__version__} "
+            f"reads formats up to {FORMAT}. Upgrade quanet."
+        )
+
+
+def _check_versions(folder: Path, config: dict[str, Any]) -> None:
+    saved, here = str(config["versions"].get("scikit-learn")), _versions()["scikit-learn"]
+    if saved.split(".")[:2] != here.split(".")[:2]:
+        warnings.warn(
+            f"{folder} was saved with scikit-learn {saved}; this is {here}, which may give other estimates. "
+            "Install that version, or fit and save again.",
+            QuanetWarning,
+            stacklevel=4,
+        )
+
+
+def _read_file(folder: Path, name: str, digest: str) -> bytes:
+    if not FILE.fullmatch(name):
+        raise InvalidModel(f"{folder / CONFIG} names the file {name!r}, which is none of a model's.")
+    try:
+        content = (folder / name).read_bytes()
+    except OSError as error:
+        raise InvalidModel(f"{folder} lacks {name}: {error.strerror}. Copy the whole folder.") from error
+    if _digest(content) != digest:
+        raise InvalidModel(f"{folder / name} has been changed or cut off since it was saved. Copy or save it again.")
+    return content
+
+
+def _checked_results(results: Mapping[str, float]) -> dict[str, float]:
+    found = {str(name): float(value) for name, value in results.items()}
+    for name, value in found.items():
+        if not math.isfinite(value):
+            raise InvalidSetting(f"results has {name} = {value}; errors are finite numbers. Leave it out.")
+    return found
+
+
+def _versions() -> dict[str, str]:
+    libraries = ("numpy", "scipy", "scikit-learn", "skops", "safetensors")
+    return {"python": platform.python_version()} | {name: version(name) for name in libraries}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _canonical(config: dict[str, Any]) -> bytes:
+    return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _free_place(folder: str | os.PathLike[str]) -> Path:
+    """Where to write; a folder there must be empty or a model, with no files of others."""
+    target = Path(folder).resolve()  # through a link, to the folder that is replaced
+    if not target.exists():
+        return target
+    if not target.is_dir():
+        raise InvalidSetting(f"{folder} is a file; a model is a folder. Give another name.")
+    found = {path.name for path in target.iterdir()}
+    if not found:
+        return target
+    try:
+        _config(target)
+    except InvalidModel as error:
+        raise InvalidSetting(f"{folder} is not empty, and no quanet model to replace. Give another name.") from error
+    foreign = sorted(name for name in found - {CONFIG, CARD} if not FILE.fullmatch(name))
+    if foreign:
+        raise InvalidSetting(
+            f"{folder} also holds {', '.join(foreign)}, which would be lost. Move it, or save elsewhere."
+        )
+    return target
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A new folder beside `target` to write into, which takes its place at the end, or goes without a trace."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new, old = (target.with_name(f".{target.name}.{uuid.uuid4().hex}.{kind}") for kind in ("new", "old"))
+    try:
+        new.mkdir()
+        yield new
+        if target.exists():
+            target.rename(old)
+        new.rename(target)
+    except BaseException:  # Ctrl-C too
+        if old.exists() and not target.exists():
+            old.rename(target)
+        raise
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        if target.exists():  # else the old one is all there is
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())  # on the disk before the folder takes its place
