@@ -11,6 +11,7 @@ from rich.table import Table
 from quanet.cli.console import console, problems
 
 if TYPE_CHECKING:
+    from quanet.base import Quantifier
     from quanet.data.dataset import Dataset
     from quanet.evaluation.results import Results
 
@@ -35,7 +36,7 @@ def demo(
     started = time.perf_counter()
     train, test = movie_reviews(source).split(0.6, rng=seed)
     problems.print(f"{train.name}: {len(train)} reviews to learn from, {len(test)} to draw bags from")
-    with problems.status("Learning words and weights ..."):
+    with problems.status("Learning words, weights and the network ..."):
         results = _estimate_by_every_method(train, test, seed=seed, bag_size=bag_size, repeats=repeats)
     bags = len(next(iter(results.values())))
     console.print(_estimates(results))
@@ -51,6 +52,7 @@ def _estimate_by_every_method(
     train: "Dataset", test: "Dataset", *, seed: int, bag_size: int, repeats: int
 ) -> dict[str, "Results"]:
     """Results of every method on the same bags; one classifier and its out-of-fold posteriors serve all."""
+    import numpy as np
     from sklearn.model_selection import StratifiedKFold
 
     from quanet.classifiers import cross_fit
@@ -58,6 +60,7 @@ def _estimate_by_every_method(
     from quanet.methods.baseline import TrainPrevalence
     from quanet.methods.counting import ACC, CC, PACC, PCC
     from quanet.methods.em import EMQ
+    from quanet.nn.estimator import QuaNet
     from quanet.protocols import APP
     from quanet.simplex import encode
     from quanet.text import TextClassifier
@@ -65,32 +68,37 @@ def _estimate_by_every_method(
     classes = train.classes
     # Reviews of one film lie side by side. The split scattered them over both parts, so the folds must too.
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    classifier, posteriors, rows = cross_fit(TextClassifier(), train.X, encode(train.y, classes), classes, cv=folds)
-    pool = classifier.predict_proba(test.X)
+    classifier, posteriors, held = cross_fit(TextClassifier(), train.X, encode(train.y, classes), classes, cv=folds)
+    rows = np.hstack([posteriors, classifier.transform(train.X)[held]])
+    pool = np.hstack([classifier.predict_proba(test.X), classifier.transform(test.X)])
     protocol = APP(bag_size=bag_size, repeats=repeats)
-    return {
-        method.__name__: evaluate(
-            method("precomputed").fit(posteriors, train.y[rows]), pool, test.y, protocol, rng=seed
-        )
-        for method in (TrainPrevalence, CC, PCC, ACC, PACC, EMQ)
-    }
+    methods: list[Quantifier] = [method("precomputed") for method in (TrainPrevalence, CC, PCC, ACC, PACC, EMQ)]
+    methods.append(QuaNet("precomputed", random_state=seed))
+    results = {}
+    for method in methods:
+        width = rows.shape[1] if isinstance(method, QuaNet) else len(classes)  # the network reads embeddings too
+        fitted = method.fit(rows[:, :width], train.y[held])
+        results[type(method).__name__] = evaluate(fitted, pool[:, :width], test.y, protocol, rng=seed)
+    return results
 
 
 def _estimates(results: dict[str, "Results"]) -> Table:
-    """Truth beside every method's estimate, for one bag of every other prevalence."""
+    """Truth beside every method's estimate, for one bag of every other prevalence; the constant one in the title."""
     truth = next(iter(results.values())).truth[:, -1].tolist()
+    constant = 100 * results["TrainPrevalence"].estimate[0, -1]
     table = Table(
-        title="Positive reviews in single bags, in %: truth, estimates, errors", box=None, padding=(0, 2, 0, 0)
+        title="Positive reviews in single bags, in %: truth, estimates, errors\n"
+        f"(TrainPrevalence answers {constant:.1f} every time)",
+        box=None,
+        padding=(0, 2, 0, 0),
     )
     table.add_column("truth", justify="right", style="bold")
-    for name in results:
-        table.add_column("Train-\nPrevalence" if name == "TrainPrevalence" else name, justify="right")
+    shown = {name: result for name, result in results.items() if name != "TrainPrevalence"}
+    for name in shown:
+        table.add_column(name, justify="right")
     for share in sorted(set(truth))[::2]:
-        values = [100 * result.estimate[truth.index(share), -1] for result in results.values()]
-        table.add_row(
-            f"{100 * share:.1f}",
-            *(f"{value:.1f} [dim]{value - 100 * share:+.1f}[/]" for value in values),
-        )
+        values = [100 * result.estimate[truth.index(share), -1] for result in shown.values()]
+        table.add_row(f"{100 * share:.1f}", *(f"{value:.1f} [dim]{value - 100 * share:+.1f}[/]" for value in values))
     return table
 
 
