@@ -284,3 +284,13 @@ def test_an_interruption_keeps_the_best_so_far(small, monkeypatch):
     with pytest.warns(QuanetWarning, match="interrupted after 1 epochs"):
         quantifier = QuaNet("precomputed", max_epochs=5, device="cpu", random_state=0).fit(ROWS, CODES)
     assert quantifier.predict(ROWS).sum() == pytest.approx(1)
+
+
+def test_progress_is_shown_only_when_asked_for(small, capsys):
+    settings = {"max_epochs": 1, "device": "cpu", "random_state": 0}
+    QuaNet("precomputed", **settings).fit(ROWS, CODES)
+    assert capsys.readouterr().err == ""
+    QuaNet("precomputed", progress=True, **settings).fit(ROWS, CODES)
+    printed = capsys.readouterr()
+    assert "QuaNet: loss" in printed.err
+    assert printed.out == ""

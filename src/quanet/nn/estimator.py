@@ -23,6 +23,7 @@ from quanet.nn.device import one_thread, resolve_device, seeded
 from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, Epoch, train
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
+from quanet.nn.progress import progress_line
 from quanet.nn.rows import RowMaker
 from quanet.nn.statistics import Statistics
 
@@ -71,6 +72,7 @@ class QuaNet(Quantifier):
     max_epochs, patience : of training; an epoch is 50 batches of 50 bags ("paper": 100 of 100).
     device : "auto", "cpu", "cuda", "mps".
     random_state : seed; None for another result each time.
+    progress : whether a line on standard error shows how training goes.
 
     Attributes
     ----------
@@ -98,6 +100,7 @@ class QuaNet(Quantifier):
         patience: int = 8,
         device: str = "auto",
         random_state: int | None = None,
+        progress: bool = False,
     ) -> None:
         self.classifier = classifier
         self.network = network
@@ -106,6 +109,7 @@ class QuaNet(Quantifier):
         self.patience = patience
         self.device = device
         self.random_state = random_state
+        self.progress = progress
 
     @classmethod
     def paper(
@@ -116,6 +120,7 @@ class QuaNet(Quantifier):
         patience: int = 20,
         device: str = "auto",
         random_state: int | None = None,
+        progress: bool = False,
     ) -> "QuaNet":
         """The network of the paper, for two classes, with its training.
 
@@ -146,6 +151,7 @@ class QuaNet(Quantifier):
             patience=patience,
             device=device,
             random_state=random_state,
+            progress=progress,
         )
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
@@ -231,16 +237,17 @@ class QuaNet(Quantifier):
             patience=self.patience,
         )
         self.history_: list[Epoch] = []
-        with closing(epochs):
-            try:
+        try:
+            with closing(epochs), progress_line("QuaNet", self.max_epochs, visible=self.progress) as show:
                 for epoch in epochs:
                     self.history_.append(epoch)
-            except KeyboardInterrupt:
-                warnings.warn(
-                    f"training was interrupted after {len(self.history_)} epochs; the best weights so far are kept.",
-                    QuanetWarning,
-                    stacklevel=4,
-                )
+                    show(epoch)
+        except KeyboardInterrupt:
+            warnings.warn(
+                f"training was interrupted after {len(self.history_)} epochs; the best weights so far are kept.",
+                QuanetWarning,
+                stacklevel=4,
+            )
 
     def _base(self, rows: FloatArray) -> FloatArray:
         return base_estimate(np.ascontiguousarray(rows[..., : len(self.classes_)]), self.statistics_)
