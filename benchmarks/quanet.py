@@ -30,7 +30,11 @@ from quanet.classifiers import cross_fit
 from quanet.simplex import encode
 
 METRICS = ("ae", "rae", "kld")
-STAND_INS = {"kindle-device": "stand-in for KINDLE", "amazon-devices": "stand-in for HP"}
+STAND_INS = {
+    "kindle-device": "stand-in for KINDLE",
+    "kindle-store": "second stand-in for KINDLE",
+    "amazon-devices": "stand-in for HP",
+}
 
 
 def read(folder: Path, name: str, part: str) -> Dataset:

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 
 import numpy as np
@@ -40,7 +41,20 @@ def test_an_error_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path):
     assert call(monkeypatch, "demo", "--output", str(tmp_path / "p.png")) == 1
     printed = capsys.readouterr()
     assert printed.err.strip().splitlines()[-1].startswith("Error: the package")
+    assert "pip install 'quanet[demo]'" in printed.err  # brackets are not taken for markup
     assert "Traceback" not in printed.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_torch_the_extra_is_named_before_the_work(tmp_path):
+    # In a process of its own: modules that are taken away here would be missed by other tests.
+    code = "import sys; sys.modules['torch'] = None; from quanet.cli.main import run; run()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "demo"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "quanet[nn]" in ended.stderr
+    assert "reviews to learn from" not in ended.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -46,7 +46,6 @@ def test_networks_come_back_to_the_last_bit(quantifier, corrects, tmp_path):
 def test_weights_that_do_not_fit_their_network_are_refused(tmp_path, monkeypatch):
     quantifier = QuaNet(max_epochs=1, cv=3, device="cpu", random_state=0).fit(TEXTS, Y)
     save(quantifier, tmp_path / "model")
-    monkeypatch.setattr(estimator, "GROUPS", 32)
     real = estimator.ResidualNetwork
     monkeypatch.setattr(estimator, "ResidualNetwork", lambda width, numbers: real(width + 1, numbers))
     with pytest.raises(InvalidModel):

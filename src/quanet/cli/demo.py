@@ -29,15 +29,18 @@ def demo(
 
     Example: quanet demo --seed 1 --output picture.png
     """
+    from quanet import QuaNet
     from quanet.data.reviews import movie_reviews
     from quanet.report.plots import error_by_shift, estimate_against_truth, new_figure, save_figure
 
-    figure, panels = new_figure(2)  # first, so that a missing extra is told before the work
+    # Both first, so that a missing extra is told before the work.
+    network = QuaNet("precomputed", random_state=seed)
+    figure, panels = new_figure(2)
     started = time.perf_counter()
     train, test = movie_reviews(source).split(0.6, rng=seed)
     problems.print(f"{train.name}: {len(train)} reviews to learn from, {len(test)} to draw bags from")
     with problems.status("Learning words, weights and the network ..."):
-        results = _estimate_by_every_method(train, test, seed=seed, bag_size=bag_size, repeats=repeats)
+        results = _estimate_by_every_method(train, test, network, seed=seed, bag_size=bag_size, repeats=repeats)
     bags = len(next(iter(results.values())))
     console.print(_estimates(results))
     console.print(_errors(results, bags, bag_size))
@@ -49,7 +52,7 @@ def demo(
 
 
 def _estimate_by_every_method(
-    train: "Dataset", test: "Dataset", *, seed: int, bag_size: int, repeats: int
+    train: "Dataset", test: "Dataset", network: "Quantifier", *, seed: int, bag_size: int, repeats: int
 ) -> dict[str, "Results"]:
     """Results of every method on the same bags; one classifier and its out-of-fold posteriors serve all."""
     import numpy as np
@@ -60,7 +63,6 @@ def _estimate_by_every_method(
     from quanet.methods.baseline import TrainPrevalence
     from quanet.methods.counting import ACC, CC, PACC, PCC
     from quanet.methods.em import EMQ
-    from quanet.nn.estimator import QuaNet
     from quanet.protocols import APP
     from quanet.simplex import encode
     from quanet.text import TextClassifier
@@ -73,10 +75,9 @@ def _estimate_by_every_method(
     pool = np.hstack([classifier.predict_proba(test.X), classifier.transform(test.X)])
     protocol = APP(bag_size=bag_size, repeats=repeats)
     methods: list[Quantifier] = [method("precomputed") for method in (TrainPrevalence, CC, PCC, ACC, PACC, EMQ)]
-    methods.append(QuaNet("precomputed", random_state=seed))
     results = {}
-    for method in methods:
-        width = rows.shape[1] if isinstance(method, QuaNet) else len(classes)  # the network reads embeddings too
+    for method in (*methods, network):
+        width = rows.shape[1] if method is network else len(classes)  # the network reads embeddings too
         fitted = method.fit(rows[:, :width], train.y[held])
         results[type(method).__name__] = evaluate(fitted, pool[:, :width], test.y, protocol, rng=seed)
     return results

@@ -4,6 +4,7 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from quanet import __version__
 from quanet.cli.console import console, problems
@@ -40,5 +41,5 @@ def run() -> None:
     try:
         app()
     except QuanetError as error:
-        problems.print(f"[bold red]Error:[/] {error}", highlight=False, soft_wrap=True)
+        problems.print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(1)

@@ -34,7 +34,7 @@ TRIALS = 10  # disjoint parts of the guard's pool, each a trial of network again
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a network is trained: the loss, bags in a batch, their sizes, batches in an epoch, learning rate."""
+    """How a network is trained: bags in a batch, their sizes, batches in an epoch, learning rate, groups if any."""
 
     bags: int
     sizes: tuple[int, int]
