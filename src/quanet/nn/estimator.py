@@ -1,5 +1,6 @@
 """QuaNet: a network that learns to count from bags of held-out rows, and leaves its base only for good reason."""
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from scipy.stats import ttest_1samp
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -19,6 +21,7 @@ from quanet.base import Quantifier
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
 from quanet.nn.batches import Pool, base_estimate, pooled_inputs, sorted_inputs, training_batches
+from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.device import one_thread, resolve_device, seeded
 from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, Epoch, train
@@ -72,6 +75,8 @@ class QuaNet(Quantifier):
     max_epochs, patience : of training; an epoch is 50 batches of 50 bags ("paper": 100 of 100).
     device : "auto", "cpu", "cuda", "mps".
     random_state : seed; None for another result each time.
+    checkpoint : folder that keeps every epoch; a fit that was killed goes on from there, to the same result. It serves
+        an `LSTMClassifier` as well. Needs a `random_state`.
     progress : whether a line on standard error shows how training goes.
 
     Attributes
@@ -100,6 +105,7 @@ class QuaNet(Quantifier):
         patience: int = 8,
         device: str = "auto",
         random_state: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = False,
     ) -> None:
         self.classifier = classifier
@@ -109,6 +115,7 @@ class QuaNet(Quantifier):
         self.patience = patience
         self.device = device
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.progress = progress
 
     @classmethod
@@ -120,6 +127,7 @@ class QuaNet(Quantifier):
         patience: int = 20,
         device: str = "auto",
         random_state: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = False,
     ) -> "QuaNet":
         """The network of the paper, for two classes, with its training.
@@ -151,6 +159,7 @@ class QuaNet(Quantifier):
             patience=patience,
             device=device,
             random_state=random_state,
+            checkpoint=checkpoint,
             progress=progress,
         )
 
@@ -158,12 +167,14 @@ class QuaNet(Quantifier):
         """Fit the classifier to instances X and labels y (n,), then the network to bags of held-out rows."""
         if self.network not in RECIPES:
             raise InvalidSetting(f"network is one of {', '.join(RECIPES)}; got {self.network!r}.")
+        if self.checkpoint is not None and self.random_state is None:
+            raise InvalidSetting("a checkpoint is found again by its seed: give random_state a number.")
         device = resolve_device(self.device)
         codes = self._learn_labels(X, y)
         k = len(self.classes_)
         if self.network == "paper" and k != 2:
             raise InvalidSetting(f"the paper's network is for two classes; y has {k}. Take QuaNet().")
-        self.rows_ = RowMaker(self.classifier, cv=self.cv, refine=self.network == "residual")
+        self.rows_ = RowMaker(self._classifier_to_fit(), cv=self.cv, refine=self.network == "residual")
         rows, held = self.rows_.fit(X, codes, self.classes_)
         self.statistics_ = Statistics.fit(rows[:, :k], codes[held])
         rng = np.random.default_rng(self.random_state)
@@ -207,6 +218,12 @@ class QuaNet(Quantifier):
         width = self.rows_.width - len(self.classes_)
         return PaperNetwork(1 + width) if self.network == "paper" else ResidualNetwork(2 + width, 8)
 
+    def _classifier_to_fit(self) -> Any:
+        settings = {} if isinstance(self.classifier, str) else getattr(self.classifier, "get_params", dict)()
+        if self.checkpoint is None or settings.get("checkpoint", "") is not None:
+            return self.classifier
+        return clone(self.classifier).set_params(checkpoint=self.checkpoint)
+
     def _shares(self) -> tuple[float, float, float]:
         # The paper's network has no guard, so nothing is kept back for one.
         return (0.75, 0.25, 1e-9) if self.network == "paper" else (0.6, 0.2, 0.2)
@@ -227,6 +244,11 @@ class QuaNet(Quantifier):
                 rng=rng,
             )
 
+        checkpoint = None
+        if self.checkpoint is not None:
+            facts = (self.network_, recipe, self.random_state, self.max_epochs, self.patience, device)
+            pools = (train_pool.rows, train_pool.codes, stop_pool.rows, stop_pool.codes)
+            checkpoint = Checkpoint(self.checkpoint, "quanet", *facts, *pools, rng=rng)
         epochs = train(
             self.network_,
             lambda: stream(train_pool, recipe.batches, recipe.sizes),
@@ -235,6 +257,7 @@ class QuaNet(Quantifier):
             lr=recipe.lr,
             max_epochs=self.max_epochs,
             patience=self.patience,
+            checkpoint=checkpoint,
         )
         self.history_: list[Epoch] = []
         try:

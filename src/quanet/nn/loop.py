@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from quanet.nn.checkpoints import Checkpoint
+
 Batch = tuple[Tensor, ...]
 Loss = Callable[[nn.Module, Batch], Tensor]
 
@@ -32,6 +34,7 @@ def train(
     weight_decay: float = 1e-4,
     max_epochs: int = 200,
     patience: int = 20,
+    checkpoint: Checkpoint | None = None,
 ) -> Generator[Epoch, None, None]:
     """Train in place, yielding one `Epoch` each; leaves the best weights in `network`, however the loop ends.
 
@@ -44,19 +47,27 @@ def train(
     lr, weight_decay : of Adam.
     max_epochs : epochs at most.
     patience : epochs without a better validation loss after which training ends.
+    checkpoint : where every epoch is kept. If it holds some already, they are yielded again and training goes on from
+        there, to the same end.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=lr, weight_decay=weight_decay)
-    best_loss, best_state, stale = math.inf, deepcopy(network.state_dict()), 0
+    best_state = deepcopy(network.state_dict())
+    epochs: list[Epoch] = []
+    if checkpoint and (kept := checkpoint.read(network, optimizer)):
+        best_state, epochs = kept[0], [Epoch(**facts) for facts in kept[1]]
+    best_loss, stale = math.inf, 0
     try:
         for number in range(max_epochs):
-            train_loss = fit_epoch(network, batches(), loss, optimizer)
-            valid_loss = mean_loss(network, valid, loss)
-            better = valid_loss < best_loss
-            if better:
-                best_loss, best_state, stale = valid_loss, deepcopy(network.state_dict()), 0
-            else:
-                stale += 1
-            yield Epoch(number, train_loss, valid_loss, better)
+            if number == len(epochs):
+                train_loss = fit_epoch(network, batches(), loss, optimizer)
+                valid_loss = mean_loss(network, valid, loss)
+                epochs.append(Epoch(number, train_loss, valid_loss, valid_loss < best_loss))
+                if epochs[-1].best:
+                    best_state = deepcopy(network.state_dict())
+                if checkpoint:
+                    checkpoint.write(network, optimizer, best_state, epochs)
+            best_loss, stale = (epochs[number].valid_loss, 0) if epochs[number].best else (best_loss, stale + 1)
+            yield epochs[number]
             if stale >= patience:
                 return
     finally:

@@ -1,6 +1,7 @@
 """The paper's text classifier: an LSTM that gives posteriors and document embeddings."""
 
 import math
+import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -17,6 +18,7 @@ from torch.nn import functional
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers import check_labels
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.device import full_precision, resolve_device, seeded
 from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, Epoch, Loss, train
@@ -50,6 +52,8 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     held_out : share of the training texts that is kept for these looks.
     device : "auto", "cpu", "cuda", "cuda:1", "mps"; also for predictions.
     random_state : seed or generator of split, batches, first weights and dropout.
+    checkpoint : folder that keeps the training at every look; a fit that was killed goes on from there, to the same
+        result. Needs a `random_state` that is a number.
     progress : whether a line on standard error shows how training goes.
 
     Attributes
@@ -88,6 +92,7 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         held_out: float = 0.05,
         device: str = "auto",
         random_state: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = False,
     ) -> None:
         self.loss = loss
@@ -108,6 +113,7 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.held_out = held_out
         self.device = device
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.progress = progress
 
     def fit(self, X: Iterable[str], y: ArrayLike) -> Self:
@@ -179,10 +185,11 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     ) -> list[Epoch]:
         """Train in place; the epochs it took."""
         epochs = math.ceil(self.max_steps / self.validate_every)
-        steps = iter([self.validate_every] * (epochs - 1) + [self.max_steps - self.validate_every * (epochs - 1)])
+        history: list[Epoch] = []
 
         def batches() -> Iterator[Batch]:
-            shape = next(steps), self.batch_size
+            steps = min(self.validate_every, self.max_steps - len(history) * self.validate_every)
+            shape = steps, self.batch_size
             chosen = (
                 draw_balanced(codes[seen], shape, rng=rng) if self.balanced else rng.integers(len(seen), size=shape)
             )
@@ -197,8 +204,8 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             weight_decay=self.weight_decay,
             max_epochs=epochs,
             patience=self.patience,
+            checkpoint=self._checkpoint(network, pool, codes, rng),
         )
-        history: list[Epoch] = []
         try:
             with closing(training), progress_line("LSTM", epochs, visible=self.progress) as show:
                 for epoch in training:
@@ -213,6 +220,15 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
                 stacklevel=3,
             )
         return history
+
+    def _checkpoint(
+        self, network: nn.Module, pool: TextPool, codes: IntArray, rng: np.random.Generator
+    ) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        settings = {name: value for name, value in self.get_params().items() if name not in ("checkpoint", "progress")}
+        facts = (network, settings, pool.ids.device, pool.ids.cpu().numpy(), codes)
+        return Checkpoint(self.checkpoint, "lstm", *facts, rng=rng)
 
     def __quanet_state__(self) -> dict[str, Any]:
         """What is kept of the classifier; its network as arrays."""
@@ -238,6 +254,8 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         )
 
     def _check_settings(self) -> None:
+        if self.checkpoint is not None and not isinstance(self.random_state, (int, np.integer)):
+            raise InvalidSetting("a checkpoint is found again by its seed: give random_state a number.")
         if self.loss not in LOSSES:
             raise InvalidSetting(f"loss is one of {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
         if not 0 < self.held_out < 1:

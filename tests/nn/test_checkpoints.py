@@ -1,0 +1,178 @@
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from quanet import Gaussians, LSTMClassifier, QuaNet, load, save
+from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.nn.checkpoints import Checkpoint
+from quanet.nn.estimator import RECIPES, Recipe
+
+QUICK = {"max_epochs": 4, "patience": 2, "random_state": 3, "device": "cpu"}
+WORDS = {"hidden": 8, "dense": 16, "lr": 0.01, "max_steps": 250, "validate_every": 60, "random_state": 0, "device": "cpu"}
+
+
+SMALL = Recipe(bags=5, sizes=(20, 50), batches=3, lr=1e-3, groups=8)
+
+
+@pytest.fixture(autouse=True)
+def small_epochs(monkeypatch):
+    monkeypatch.setitem(RECIPES, "residual", SMALL)
+    monkeypatch.setattr("quanet.nn.estimator.GROUPS", SMALL.groups)
+    monkeypatch.setitem(RECIPES, "paper", replace(SMALL, groups=None))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return Gaussians().draw([0.5, 0.5], 300, rng=0)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=120)
+    return [" ".join(rng.choice(["good" if c else "bad", "film", "one", "a"], 6)) for c in y], y
+
+
+class Killed(Exception):
+    pass
+
+
+def killed_after(monkeypatch, epochs):
+    """Let a training write so many checkpoints, and no more."""
+    write = Checkpoint.write
+    written = []
+
+    def write_or_die(self, *arguments):
+        write(self, *arguments)
+        written.append(self.path)
+        if len(written) == epochs:
+            raise Killed
+
+    monkeypatch.setattr(Checkpoint, "write", write_or_die)
+
+
+def same_network(one, other):
+    ours, theirs = one.network_.state_dict(), other.network_.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_a_killed_training_goes_on_to_the_same_network(rows, tmp_path, monkeypatch, after):
+    X, y = rows
+    whole = QuaNet(**QUICK).fit(X, y)
+    with monkeypatch.context() as patch:
+        killed_after(patch, after)
+        with pytest.raises(Killed):
+            QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    resumed = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    assert resumed.history_ == whole.history_
+    assert same_network(resumed, whole)
+    assert resumed.p_value_ == whole.p_value_
+    assert np.array_equal(resumed.predict(X), whole.predict(X))
+
+
+def test_a_process_that_is_killed_leaves_a_checkpoint_that_goes_on(rows, tmp_path):
+    X, y = rows
+    program = f"""
+        import os, signal
+        from quanet import Gaussians, QuaNet
+        from quanet.nn import estimator
+        from quanet.nn.checkpoints import Checkpoint
+        estimator.RECIPES["residual"] = estimator.{SMALL!r}
+        estimator.GROUPS = {SMALL.groups}
+        write = Checkpoint.write
+        def write_and_die(self, *arguments):
+            write(self, *arguments)
+            if len(arguments[-1]) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+        Checkpoint.write = write_and_die
+        QuaNet(**{QUICK!r}, checkpoint={str(tmp_path)!r}).fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, capture_output=True)
+    assert done.returncode == -9, done.stderr.decode()
+    resumed = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    assert same_network(resumed, QuaNet(**QUICK).fit(X, y))
+
+
+def test_a_finished_training_is_not_done_again(rows, tmp_path, monkeypatch):
+    X, y = rows
+    first = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    monkeypatch.setattr("quanet.nn.loop.fit_epoch", lambda *_: pytest.fail("trained again"))
+    assert same_network(QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y), first)
+
+
+def test_other_data_and_other_settings_do_not_find_it(rows, tmp_path):
+    X, y = rows
+    QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    assert len(list(tmp_path.iterdir())) == 1
+    QuaNet(**QUICK | {"random_state": 4}, checkpoint=tmp_path).fit(X, y)
+    QuaNet(**QUICK, checkpoint=tmp_path).fit(X + 0.1 * X**2, y)
+    QuaNet.paper(max_epochs=1, random_state=3, device="cpu", checkpoint=tmp_path).fit(X, y)
+    assert len(list(tmp_path.iterdir())) == 4
+    assert all(path.name.startswith("quanet-") for path in tmp_path.iterdir())
+
+
+def test_the_lstm_goes_on_to_the_same_network(texts, tmp_path, monkeypatch):
+    whole = LSTMClassifier(**WORDS).fit(*texts)
+    with monkeypatch.context() as patch:
+        killed_after(patch, 2)
+        with pytest.raises(Killed):
+            LSTMClassifier(**WORDS, checkpoint=tmp_path).fit(*texts)
+    resumed = LSTMClassifier(**WORDS, checkpoint=tmp_path).fit(*texts)
+    assert resumed.history_ == whole.history_
+    assert same_network(resumed, whole)
+
+
+def test_quanet_hands_its_folder_to_a_classifier_that_takes_one(texts, tmp_path):
+    quantifier = QuaNet(LSTMClassifier(**WORDS), **QUICK, checkpoint=tmp_path).fit(*texts)
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["lstm", "quanet"]
+    assert quantifier.classifier.checkpoint is None  # the setting itself stays as it was given
+    own = tmp_path / "own"
+    QuaNet(LSTMClassifier(**WORDS, checkpoint=own), **QUICK, checkpoint=tmp_path).fit(*texts)
+    assert [path.name.split("-")[0] for path in own.iterdir()] == ["lstm"]
+
+
+def test_a_damaged_checkpoint_is_said_and_done_anew(rows, tmp_path):
+    X, y = rows
+    whole = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.warns(QuanetWarning, match="is damaged; the training starts anew"):
+        again = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    assert same_network(again, whole)
+
+
+def test_a_full_disk_costs_the_checkpoint_not_the_training(rows, tmp_path, monkeypatch):
+    X, y = rows
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("quanet.nn.checkpoints.np.savez", full)
+    with pytest.warns(QuanetWarning, match="could not be written: No space left on device"):
+        found = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    assert same_network(found, QuaNet(**QUICK).fit(X, y))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_needs_a_seed_and_a_folder(rows, texts, tmp_path):
+    with pytest.raises(InvalidSetting, match="give random_state a number"):
+        QuaNet(checkpoint=tmp_path).fit(*rows)
+    with pytest.raises(InvalidSetting, match="give random_state a number"):
+        LSTMClassifier(checkpoint=tmp_path).fit(*texts)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(InvalidSetting, match="cannot be a folder"):
+        QuaNet(**QUICK, checkpoint=file / "folder").fit(*rows)
+
+
+def test_a_model_with_a_checkpoint_can_be_kept(rows, tmp_path):
+    X, y = rows
+    quantifier = QuaNet(**QUICK, checkpoint=str(tmp_path / "training")).fit(X, y)
+    save(quantifier, tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(X), quantifier.predict(X))
