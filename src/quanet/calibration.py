@@ -44,6 +44,13 @@ class Calibration:
         if self.method == "platt":
             shares = expit(self.scale * logit(clipped) + self.shift)
             return shares / shares.sum(axis=-1, keepdims=True)
+        if len(self.scale) == 2:  # a logistic of the difference is the same, and twice as fast
+            logs = np.log(clipped)
+            odds = self.scale[1] * logs[..., 1] - self.scale[0] * logs[..., 0] + (self.shift[1] - self.shift[0])
+            shares = np.empty(clipped.shape)
+            expit(-odds, out=shares[..., 0])
+            expit(odds, out=shares[..., 1])
+            return shares
         return softmax(self.scale * np.log(clipped) + self.shift, axis=-1)
 
 

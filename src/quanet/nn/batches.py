@@ -63,7 +63,10 @@ def pooled_inputs(rows: FloatArray, statistics: Statistics, groups: int) -> tupl
     pooled = np.empty((b, k, groups, 2 + width - k))
     part = np.empty((b, groups, width))
     for c in range(k):
-        kernels.pool_in_order(calibrated, np.argsort(calibrated[..., c], axis=1), part)
+        if k == 2 and c == 1:  # the same order, from the other end
+            part = part[:, ::-1]
+        else:
+            kernels.pool_in_order(calibrated, np.argsort(calibrated[..., c], axis=1), part)
         share = np.clip(part[..., c], CERTAIN, 1 - CERTAIN)
         pooled[:, c, :, 0] = part[..., c]
         pooled[:, c, :, 1] = np.log(share / (1 - share)) / 4

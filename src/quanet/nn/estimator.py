@@ -31,7 +31,7 @@ from quanet.nn.rows import RowMaker
 from quanet.nn.statistics import Statistics
 
 AT_A_TIME = 2**22  # numbers of rows that pass through the network together
-GROUPS = 32  # quantile groups of the residual network
+GROUPS = 16  # quantile groups of the residual network
 TRIALS = 10  # disjoint parts of the guard's pool, each a trial of network against base
 
 

@@ -81,7 +81,7 @@ class ResidualNetwork(nn.Module):
     and gives the change of its log prevalence. So classes in another order give the same answer in that order.
     """
 
-    def __init__(self, group_width: int, statistics: int, *, hidden: int = 64, dense: int = 128) -> None:
+    def __init__(self, group_width: int, statistics: int, *, hidden: int = 32, dense: int = 128) -> None:
         super().__init__()
         self.lstm = nn.LSTM(group_width, hidden, batch_first=True, bidirectional=True)
         self.head = nn.Sequential(
