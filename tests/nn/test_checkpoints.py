@@ -13,10 +13,18 @@ from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.estimator import RECIPES, Recipe
 
 QUICK = {"max_epochs": 4, "patience": 2, "random_state": 3, "device": "cpu"}
-WORDS = {"hidden": 8, "dense": 16, "lr": 0.01, "max_steps": 250, "validate_every": 60, "random_state": 0, "device": "cpu"}
+WORDS = {
+    "hidden": 8,
+    "dense": 16,
+    "lr": 0.01,
+    "max_steps": 250,
+    "validate_every": 60,
+    "random_state": 0,
+    "device": "cpu",
+}
 
 
-SMALL = Recipe(bags=5, sizes=(20, 50), batches=3, lr=1e-3, groups=8)
+SMALL = Recipe(bags=5, sizes=(20, 50), batches=3, stop_sizes=(50, 50), stop_batches=2, lr=1e-3, groups=8)
 
 
 @pytest.fixture(autouse=True)

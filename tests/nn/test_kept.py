@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
@@ -5,7 +7,6 @@ from sklearn.frozen import FrozenEstimator
 from quanet import EMQ, LSTMClassifier, QuaNet, WordBags, load, save
 from quanet.errors import InvalidModel
 from quanet.nn import estimator
-from quanet.nn.estimator import Recipe
 
 TEXTS, CODES = WordBags(length=20).draw([0.5, 0.5], 300, rng=0)
 Y = np.array(["bad", "good"])[CODES]
@@ -14,7 +15,7 @@ Y = np.array(["bad", "good"])[CODES]
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     for name, recipe in estimator.RECIPES.items():
-        tiny = Recipe(bags=6, sizes=(20, 30), batches=2, lr=recipe.lr, groups=recipe.groups)
+        tiny = replace(recipe, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
         monkeypatch.setitem(estimator.RECIPES, name, tiny)
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -20,7 +22,6 @@ from quanet import (
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.nn import estimator
 from quanet.nn.batches import Pool, base_estimate, pooled_inputs, training_batches
-from quanet.nn.estimator import Recipe
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
 from quanet.nn.statistics import Statistics
 from quanet.simplex import smooth
@@ -35,7 +36,7 @@ ROWS = np.hstack([SOURCE.posteriors(X, [0.6, 0.4]), X])
 def small(monkeypatch):
     """Recipes of a few small batches, so that a fit takes a moment."""
     for name, recipe in estimator.RECIPES.items():
-        tiny = Recipe(bags=6, sizes=(20, 30), batches=2, lr=recipe.lr, groups=recipe.groups)
+        tiny = replace(recipe, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
         monkeypatch.setitem(estimator.RECIPES, name, tiny)
 
 
@@ -147,8 +148,8 @@ def test_a_reader_is_used_when_the_embedding_clearly_improves_posteriors(small):
 
 
 def test_the_network_is_used_when_it_shows_a_gain_on_instances_it_has_not_seen():
-    rows, y = hidden_in_the_embedding(3000, 0, linear=False)
-    quantifier = QuaNet("precomputed", max_epochs=12, device="cpu", random_state=0).fit(rows, y)
+    rows, y = hidden_in_the_embedding(8000, 0, linear=False)
+    quantifier = QuaNet("precomputed", max_epochs=20, device="cpu", random_state=0).fit(rows, y)
     assert quantifier.corrects_
     assert quantifier.p_value_ < 0.05
     new, y_new = hidden_in_the_embedding(3000, 1, linear=False)

@@ -44,9 +44,7 @@ class Checkpoint:
         except OSError as error:
             raise InvalidSetting(f"checkpoint={str(folder)!r} cannot be a folder: {error.strerror}.") from error
 
-    def write(
-        self, network: nn.Module, optimizer: torch.optim.Optimizer, best: State, epochs: "list[Epoch]"
-    ) -> None:
+    def write(self, network: nn.Module, optimizer: torch.optim.Optimizer, best: State, epochs: "list[Epoch]") -> None:
         """Keep how far the training is. A full disk costs the checkpoint, not the training."""
         moments = {
             f"{number}/{name}": tensor

@@ -37,18 +37,27 @@ TRIALS = 10  # disjoint parts of the guard's pool, each a trial of network again
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a network is trained: bags in a batch, their sizes, batches in an epoch, learning rate, groups if any."""
+    """How a network is trained: bags in a batch, their sizes, batches in an epoch, learning rate, groups if any.
+
+    `stop_batches` of bags of `stop_sizes` say when to stop.
+    """
 
     bags: int
     sizes: tuple[int, int]
     batches: int
+    stop_sizes: tuple[int, int]
+    stop_batches: int
     lr: float
     groups: int | None
 
 
 RECIPES = {
-    "paper": Recipe(bags=100, sizes=(500, 500), batches=100, lr=1e-4, groups=None),
-    "residual": Recipe(bags=50, sizes=(20, 1000), batches=50, lr=1e-3, groups=GROUPS),
+    "paper": Recipe(
+        bags=100, sizes=(500, 500), batches=100, stop_sizes=(500, 500), stop_batches=30, lr=1e-4, groups=None
+    ),
+    "residual": Recipe(
+        bags=50, sizes=(20, 1000), batches=50, stop_sizes=(500, 1000), stop_batches=10, lr=1e-3, groups=GROUPS
+    ),
 }
 
 
@@ -134,8 +143,9 @@ class QuaNet(Quantifier):
 
         A bidirectional LSTM of 64 reads the sorted rows; its two final states and the eight statistics pass through
         dense layers of 1,024 and 512 (ReLU, dropout 0.5) to a softmax. Mean squared error, Adam with learning rate and
-        weight decay 1e-4, 100 bags of 500 at uniform prevalence a step, validation every 100 steps, patience 20, at
-        most 20,000 steps; the classifier is fitted to 60 % of the data, and rows and rates come from the other 40 %.
+        weight decay 1e-4, 100 bags of 500 at uniform prevalence a step, validation on 3,000 such bags every 100 steps,
+        patience 20, at most 20,000 steps; the classifier is fitted to 60 % of the data, and rows and rates come from the
+        other 40 %.
 
         It departs from the authors' code, which
 
@@ -219,7 +229,9 @@ class QuaNet(Quantifier):
         return PaperNetwork(1 + width) if self.network == "paper" else ResidualNetwork(2 + width, 8)
 
     def _classifier_to_fit(self) -> Any:
-        settings = {} if isinstance(self.classifier, str) else getattr(self.classifier, "get_params", dict)()
+        settings: dict[str, Any] = (
+            {} if isinstance(self.classifier, str) else getattr(self.classifier, "get_params", dict)()
+        )
         if self.checkpoint is None or settings.get("checkpoint", "") is not None:
             return self.classifier
         return clone(self.classifier).set_params(checkpoint=self.checkpoint)
@@ -252,7 +264,7 @@ class QuaNet(Quantifier):
         epochs = train(
             self.network_,
             lambda: stream(train_pool, recipe.batches, recipe.sizes),
-            list(stream(stop_pool, 10, (recipe.sizes[1] // 2, recipe.sizes[1]))),
+            list(stream(stop_pool, recipe.stop_batches, recipe.stop_sizes)),
             squared_loss if self.network == "paper" else divergence_loss,
             lr=recipe.lr,
             max_epochs=self.max_epochs,

@@ -34,7 +34,6 @@ def train(
     weight_decay: float = 1e-4,
     max_epochs: int = 200,
     patience: int = 20,
-    drops: int = 0,
     checkpoint: Checkpoint | None = None,
 ) -> Generator[Epoch, None, None]:
     """Train in place, yielding one `Epoch` each; leaves the best weights in `network`, however the loop ends.
@@ -48,7 +47,6 @@ def train(
     lr, weight_decay : of Adam.
     max_epochs : epochs at most.
     patience : epochs without a better validation loss after which training ends.
-    drops : how often, when patience runs out, training goes on from the best weights with a tenth of the rate instead.
     checkpoint : where every epoch is kept. If it holds some already, they are yielded again and training goes on from
         there, to the same end.
     """
@@ -71,12 +69,7 @@ def train(
             best_loss, stale = (epochs[number].valid_loss, 0) if epochs[number].best else (best_loss, stale + 1)
             yield epochs[number]
             if stale >= patience:
-                if not drops:
-                    return
-                drops, stale = drops - 1, 0
-                optimizer.param_groups[0]["lr"] /= 10
-                if number == len(epochs) - 1:  # else what was kept has been through this
-                    network.load_state_dict(best_state)
+                return
     finally:
         network.load_state_dict(best_state)
         network.eval()
