@@ -4,8 +4,8 @@
 
 The environment is that of `make bench`. Both libraries get the same posteriors and embeddings of the same instances. A
 training bag's cost is what one more epoch costs, over its bags; a predicted bag's is that of a whole call over its
-bags, rows included. quanet's guard is opened by hand, so that its network is really used; shut, estimates cost what the base
-costs. Last, one bag of a million rows, in a process of its own.
+bags, rows included. quanet's guard is opened by hand, so that its network is really used; shut, estimates cost what the
+base costs. Last, one bag of a million rows, in a process of its own.
 """
 
 import sys

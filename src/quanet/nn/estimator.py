@@ -144,8 +144,8 @@ class QuaNet(Quantifier):
         A bidirectional LSTM of 64 reads the sorted rows; its two final states and the eight statistics pass through
         dense layers of 1,024 and 512 (ReLU, dropout 0.5) to a softmax. Mean squared error, Adam with learning rate and
         weight decay 1e-4, 100 bags of 500 at uniform prevalence a step, validation on 3,000 such bags every 100 steps,
-        patience 20, at most 20,000 steps; the classifier is fitted to 60 % of the data, and rows and rates come from the
-        other 40 %.
+        patience 20, at most 20,000 steps; the classifier is fitted to 60 % of the data, and rows and rates come from
+        the other 40 %.
 
         It departs from the authors' code, which
 
