@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +23,7 @@ class Site:
     shifted: int = 0  # bytes that a part starts earlier than asked
     asked: list[tuple[str, str | None]] = field(default_factory=list)  # paths and ranges
     gate: threading.Event | None = None  # answers wait for it
+    stall: int = 0  # bytes after which an answer stands still
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -62,6 +64,12 @@ class Handler(BaseHTTPRequestHandler):
         body = content[start:]
         if site.cuts:
             body = body[: site.cuts.pop(0)]
+        if site.stall:
+            self.wfile.write(body[: site.stall])
+            self.wfile.flush()
+            while site.stall:
+                time.sleep(0.02)
+            return None
         self.wfile.write(body)
         self.close_connection = True
         return None
@@ -82,6 +90,7 @@ def serving(**behaviour):
     try:
         yield site
     finally:
+        site.stall = 0
         if site.gate:
             site.gate.set()
         server.shutdown()

@@ -237,7 +237,7 @@ def test_a_full_disk_while_writing_is_one_clear_error(site, target):
     site.files["/f"] = CONTENT
     target.parent.mkdir()
     (target.parent / "file.bin.part").symlink_to("/dev/full")  # every write to it finds the disk full
-    with pytest.raises(DownloadFailed, match="the disk is full: file.bin does not fit"):
+    with pytest.raises(DownloadFailed, match=r"the disk is full: file\.bin does not fit"):
         download(f"{site.url}/f", target)
 
 

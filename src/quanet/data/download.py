@@ -179,9 +179,9 @@ def _place(response: HTTPResponse, have: int) -> tuple[int, int | None]:
 def _receive(response: HTTPResponse, file: BinaryIO, done: int, total: int | None, progress: Progress | None) -> None:
     if progress:
         progress(done, total)
-    while True:
+    while total is None or done < total:
         try:
-            block = response.read(BLOCK)
+            block = response.read1(BLOCK)  # what has come, however little: it may be the last for long
         except (OSError, HTTPException) as error:
             raise _Cut(f"the connection was cut after {done:,} bytes ({_reason(error)})") from error
         if not block:
