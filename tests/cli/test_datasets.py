@@ -133,6 +133,8 @@ def test_show_knows_bags_and_many_classes(site, tmp_path):
 def test_show_of_nothing_is_an_error(site, tmp_path):
     with pytest.raises(InvalidData, match="there is no file"):
         CliRunner().invoke(app, ["datasets", "show", str(tmp_path / "gone.csv")], catch_exceptions=False)
+    with pytest.raises(InvalidData, match=r"kindle is not at hand\..*quanet datasets fetch kindle"):
+        CliRunner().invoke(app, ["datasets", "show", "kindle"], catch_exceptions=False)
 
 
 def test_in_a_process_of_its_own_a_cut_download_ends_whole(site, tmp_path, command):
@@ -157,8 +159,9 @@ def test_errors_are_one_line_and_exit_code_1(site, command):
         assert err.strip().startswith("Error: ")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
-def test_an_interruption_is_exit_code_130_and_the_next_call_goes_on(site, tmp_path, command):
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_after_an_interruption_the_next_call_goes_on(sent, code, site, tmp_path, command):
     site.stall = 50_000
     running = command("fetch", "kindle", "--mirror", site.url)
     part = tmp_path / "cache" / "kindle" / "kindle_train.txt.part"
@@ -167,11 +170,11 @@ def test_an_interruption_is_exit_code_130_and_the_next_call_goes_on(site, tmp_pa
         assert time.monotonic() < deadline
         assert running.poll() is None
         time.sleep(0.02)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(sent)
     out, err = running.communicate(timeout=60)
-    assert running.returncode == 130
+    assert running.returncode == code
     assert out == ""
-    assert "What was received is kept" in err
+    assert ("What was received is kept" in err) == (sent == signal.SIGINT)
     assert "Traceback" not in err
     kept = part.stat().st_size
     site.stall, site.asked = 0, []

@@ -23,16 +23,25 @@ class Site:
     shifted: int = 0  # bytes that a part starts earlier than asked
     asked: list[tuple[str, str | None]] = field(default_factory=list)  # paths and ranges
     gate: threading.Event | None = None  # answers wait for it
+    slams: int = 0  # connections that are closed without an answer
+    chunked: bool = False  # sends the length of every piece, not of the whole
+    total: bool = True  # says with a part how long the whole file is
     stall: int = 0  # bytes after which an answer stands still
 
 
 class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
     def do_GET(self):
         site = self.server.site
         wanted = self.headers.get("Range")
         site.asked.append((self.path, wanted))
         if site.gate:
             site.gate.wait(20)
+        if site.slams:
+            site.slams -= 1
+            self.close_connection = True
+            return None
         if site.statuses:
             return self.send_error(site.statuses.pop(0))
         if self.path in site.moved:
@@ -53,15 +62,19 @@ class Handler(BaseHTTPRequestHandler):
         if start:
             start -= site.shifted
             self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content) if site.total else '*'}")
         else:
             self.send_response(200)
-        if site.lengths:
+        if site.chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+        elif site.lengths:
             self.send_header("Content-Length", str(len(content) - start))
         if site.tag:
             self.send_header("ETag", site.tag)
         self.end_headers()
         body = content[start:]
+        if site.chunked:
+            body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
         if site.cuts:
             body = body[: site.cuts.pop(0)]
         if site.stall:

@@ -155,6 +155,32 @@ def test_a_length_that_is_not_said_is_no_obstacle(site, target):
     assert seen[-1] == (len(CONTENT), None)
 
 
+def test_pieces_that_break_off_are_a_cut_too(site, target):
+    site.files["/f"] = CONTENT
+    site.chunked, site.cuts = True, [100_000]
+    download(f"{site.url}/f", target, md5=MD5)
+    assert target.read_bytes() == CONTENT
+    assert site.asked[1][1] is not None
+
+
+@pytest.mark.parametrize("lengths", [True, False])
+def test_a_part_of_a_file_of_unknown_length_is_put_in_its_place(lengths, site, target):
+    site.files["/f"] = CONTENT
+    site.cuts, site.total = [100_000] + [0] * room.TRIES, False
+    with pytest.raises(DownloadFailed):
+        download(f"{site.url}/f", target, md5=MD5)
+    site.lengths, site.cuts = lengths, []
+    download(f"{site.url}/f", target, md5=MD5)
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_connection_that_is_closed_without_an_answer_is_tried_again(site, target):
+    site.files["/f"] = CONTENT
+    site.slams = 2
+    download(f"{site.url}/f", target, md5=MD5)
+    assert len(site.asked) == 3
+
+
 def test_a_redirection_is_followed_also_when_going_on(site, target):
     site.files["/new"] = CONTENT
     site.moved["/f"] = "/new"

@@ -154,6 +154,12 @@ def test_a_missing_or_damaged_file_is_named_when_it_is_reached(tmp_path):
         list(dev)
 
 
+def test_a_bag_that_was_never_there_is_named(tmp_path):
+    dev = read_task(changed(tmp_path)).dev
+    with pytest.raises(InvalidData, match=r"has no file dev_samples/99\.txt"):
+        list(BagFiles(dev.files, "dev_samples", np.array([99]), None))
+
+
 def test_a_damaged_zip_file_is_named(tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(b"no zip")

@@ -132,7 +132,7 @@ def _parts(data: str, *, text: str | None, label: str) -> "tuple[str, dict[str, 
     path = Path(data)
     if path.is_file() and not (path.suffix == ".txt" and is_dated(path)):
         return escape(data), {"all": read_part(path, text=text, label=label)}
-    loaded: TrainTest = load_dataset(data, text=text, label=label)
+    loaded: TrainTest = load_dataset(data, text=text, label=label, download=False)
     stand_in = f", {loaded.stand_in}" if loaded.stand_in else ""
     parts: dict[str, Dataset | BagFiles] = {"train": loaded.train}
     if loaded.dev is not None:

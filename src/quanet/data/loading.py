@@ -73,6 +73,7 @@ def load_dataset(
     download: bool = True,
     text: str | None = None,
     label: str = "label",
+    progress: FileProgress | None = None,
 ) -> TrainTest:
     r"""A training and a test set, by name or from your own files.
 
@@ -84,6 +85,7 @@ def load_dataset(
     folder : looked at first for a name, before the folders of QUANET_DATA and the cache.
     download : fetch a dataset that is not at hand into the cache.
     text, label : columns of your own tables, see `read_dataset`.
+    progress : called while fetching, with the file, its bytes that are there and, where known, its bytes in all.
 
     Examples
     --------
@@ -101,7 +103,7 @@ def load_dataset(
         first, _, second = given.partition(PAIR)
         return _pair(given, Path(first), Path(second), columns)
     if isinstance(name, str) and given.lower() in CATALOGUE:
-        return _load_entry(find_entry(given), data_folders(folder), download=download)
+        return _load_entry(find_entry(given), data_folders(folder), download=download, progress=progress)
     path = Path(name)
     if isinstance(name, str) and not path.suffix and not path.exists():
         find_entry(given)  # says which name is nearest
@@ -159,13 +161,15 @@ def _read_fetched(entry: Entry, folder: Path) -> TrainTest:
         ) from error
 
 
-def _load_entry(entry: Entry, folders: list[Path], *, download: bool) -> TrainTest:
+def _load_entry(
+    entry: Entry, folders: list[Path], *, download: bool, progress: FileProgress | None = None
+) -> TrainTest:
     place = _locate(entry, folders)
     if place is not None:
         return _read(entry, place)
     if not (download and entry.files):
         raise InvalidData(_not_at_hand(entry))
-    return _read_fetched(entry, fetch_files(entry))
+    return _read_fetched(entry, fetch_files(entry, progress=progress))
 
 
 def _not_at_hand(entry: Entry) -> str:
