@@ -195,28 +195,19 @@ def check_zip(path: Path) -> None:
 
 def parse_instances(content: bytes, *, source: str) -> tuple[Any, IntArray | None]:
     """Instances and, where there are any, labels of a file: its header says whether they are texts or vectors."""
-    header = content[: content.find(b"\n")].decode("utf-8", "replace").strip().lower().split(",")
-    names = [name.strip().strip('"') for name in header]
+    import pandas as pd
+
     try:
-        if "text" in names:
-            import pandas as pd
-
-            table = pd.read_csv(io.BytesIO(content), keep_default_na=False)
-            table.columns = table.columns.str.strip().str.lower()
-            texts: Any = table["text"].astype(str).tolist()
-            labels = table["label"].to_numpy(np.intp) if "label" in names else None
-        else:
-            from pyarrow import csv
-
-            columns = csv.read_csv(io.BytesIO(content), read_options=csv.ReadOptions(column_names=names, skip_rows=1))
-            texts = np.column_stack([columns[name].to_numpy().astype(float) for name in names if name != "label"])
-            labels = columns["label"].to_numpy().astype(np.intp) if "label" in names else None
-    except (ValueError, KeyError) as error:
+        table = pd.read_csv(io.BytesIO(content), keep_default_na=False)  # "NA" is a text, and no number is missing
+        table.columns = table.columns.str.strip().str.lower()
+        labels = table.pop("label").to_numpy(np.intp) if "label" in table else None
+        instances = table["text"].astype(str).tolist() if "text" in table else table.to_numpy(float)
+    except ValueError as error:
         reason = " ".join(str(error).split())
         raise InvalidData(f"{source} cannot be read as a LeQua file: {reason}") from error
-    if not len(texts):
+    if not len(instances):
         raise InvalidData(f"{source} has no instances.")
-    return texts, labels
+    return instances, labels
 
 
 def _labelled(read: Read, place: str, files: Files, name: str) -> Dataset:
