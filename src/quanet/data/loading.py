@@ -90,12 +90,14 @@ def load_dataset(
     Examples
     --------
     >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
+    >>> temporary = tempfile.TemporaryDirectory()
+    >>> folder = Path(temporary.name)
     >>> _ = (folder / "train.csv").write_text("text,label\ngood,1\nbad,0\n")
     >>> _ = (folder / "test.csv").write_text("text,label\nfine,1\n")
     >>> data = load_dataset(folder)
     >>> data.train.prevalence, data.test.X
     (array([0.5, 0.5]), ['fine'])
+    >>> temporary.cleanup()
     """
     given = str(name)
     columns = partial(read_part, text=text, label=label)
