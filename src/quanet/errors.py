@@ -21,6 +21,10 @@ class InvalidModel(QuanetError, ValueError):
     """A model folder that is damaged, of another format, or holds what is not trusted."""
 
 
+class DownloadFailed(QuanetError, OSError):
+    """A file that could not be fetched, or that is not the one it should be."""
+
+
 class MissingExtra(QuanetError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
 

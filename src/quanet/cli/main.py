@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from quanet import __version__
+from quanet.cli import datasets
 from quanet.cli.console import console, problems
 from quanet.cli.demo import demo
 from quanet.errors import QuanetError
@@ -18,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(demo)
+app.add_typer(datasets.app, name="datasets")
 
 
 def _show_version(wanted: bool) -> None:
