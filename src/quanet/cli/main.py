@@ -9,6 +9,7 @@ from rich.markup import escape
 from quanet import __version__
 from quanet.cli.console import console, problems
 from quanet.cli.demo import demo
+from quanet.cli.experiment import app as experiment
 from quanet.errors import QuanetError
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(demo)
+app.add_typer(experiment, name="experiment")
 
 
 def _show_version(wanted: bool) -> None:
