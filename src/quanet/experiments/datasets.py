@@ -1,29 +1,25 @@
 """The datasets that a plan names, and a fingerprint of what is in them."""
 
 import hashlib
-import os
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from typing import Any
 
-import numpy as np
+import joblib
 
 from quanet.data.dataset import Dataset
-from quanet.data.tables import FORMATS, read_dataset
+from quanet.data.loading import load_dataset
 from quanet.errors import InvalidData
-from quanet.experiments.source import nearest
-
-STAND_INS = {"kindle-device": "KINDLE", "kindle-store": "KINDLE", "amazon-devices": "HP"}
+from quanet.text import is_text
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a dataset is: under its name in the data folder, or in two files of its own."""
+    """Where a dataset is: under its name in the catalogue, or at a path of its own, see `load_dataset`."""
 
     name: str
-    train: str = ""
-    test: str = ""
-    text: str = "text"
+    path: str = ""
+    text: str | None = None
     label: str = "label"
 
 
@@ -33,43 +29,31 @@ class Parts:
 
     train: Dataset
     test: Dataset
-    stand_in: str = ""
+    stand_in: str
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal texts and labels in the same order, and for no others."""
-        digest = hashlib.sha256()
-        for part in (self.train, self.test):
-            for text, label in zip(part.X, part.y.tolist(), strict=True):
-                digest.update(f"{len(text)} {label!r} {text}".encode(errors="surrogatepass"))
-            digest.update(b"\0")
-        return digest.hexdigest()
+        """Equal for equal instances and labels in the same order, and for no others."""
+        return "".join(_digest(part.X, part.y.tolist())[:16] for part in (self.train, self.test))
 
 
 @lru_cache(maxsize=1)  # cells of one dataset follow one another in a process
 def load(place: Place) -> Parts:
     """Read both parts of a dataset, or say what is missing."""
-    files = [place.train, place.test]
-    if not place.train:
-        files = [str(_named(place.name, part)) for part in ("train", "test")]
-    train, test = (read_dataset(file, text=place.text, label=place.label) for file in files)
-    strange = np.setdiff1d(test.classes, train.classes)
-    if len(strange):
-        raise InvalidData(f"{files[1]} has the label {strange.tolist()[0]!r}, which {files[0]} has not.")
-    return Parts(train, test, STAND_INS.get(place.name, ""))
+    found = load_dataset(place.path or place.name, text=place.text, label=place.label)
+    if not isinstance(found.test, Dataset):
+        raise InvalidData(f"{place.name} has bags of its own to be tested on; a plan draws its bags from instances.")
+    known = found.train.classes.tolist()
+    strange = [label for label in found.test.classes.tolist() if label not in known]
+    if strange:
+        raise InvalidData(f"the test part of {place.name} has the label {strange[0]!r}, its training part has not.")
+    return Parts(found.train, found.test, found.stand_in or "")
 
 
-def _named(name: str, part: str) -> Path:
-    folder = os.environ.get("QUANET_DATA")
-    if not folder:
-        raise InvalidData(
-            f"where is the dataset {name!r}? Set QUANET_DATA to the folder that has {name}-train.parquet."
-        )
-    for ending in FORMATS:
-        file = Path(folder) / f"{name}-{part}{ending}"
-        if file.is_file():
-            return file
-    known = sorted({file.name.rpartition("-train.")[0] for file in Path(folder).glob("?*-train.*")})
-    if name in known:
-        raise InvalidData(f"{folder} has the training part of {name!r} but no {name}-{part} in {', '.join(FORMATS)}.")
-    raise InvalidData(f"{folder} has no dataset {name!r}. {nearest(name, known)}")
+def _digest(X: Any, labels: list[Any]) -> str:
+    if not is_text(X):
+        return str(joblib.hash((X, labels), hash_name="sha1"))
+    digest = hashlib.sha256()
+    for text, label in zip(X, labels, strict=True):
+        digest.update(f"{len(text)} {label!r} {text}".encode(errors="surrogatepass"))
+    return digest.hexdigest()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from quanet.base import Quantifier
+from quanet.data.loading import PAIR
 from quanet.errors import InvalidPart, InvalidPlan, InvalidSetting
 from quanet.evaluation.selection import check_grid
 from quanet.experiments.datasets import Place
@@ -138,12 +139,12 @@ class _Reader:
             wrong = next((key for key in one if key not in known), "") if isinstance(one, dict) else str(one)
             if wrong:
                 raise self.source.wrong(("datasets",), f"a dataset has no {wrong!r}. {nearest(wrong, known)}", wrong)
-            if not {"name", "train", "test"} <= set(one) or not all(isinstance(value, str) for value in one.values()):
+            if not {"name", "path"} <= set(one) or not all(isinstance(value, str) for value in one.values()):
                 raise self.source.wrong(
-                    ("datasets",), "a dataset is a name, or a table of texts: name, train, test.", one.get("name", "")
+                    ("datasets",), "a dataset is a name, or a table of texts: name, path.", str(one.get("name", ""))
                 )
-            files = {part: str((self.home / one[part]).resolve()) for part in ("train", "test")}
-            found.append(Place(**(one | files)))
+            files = (str((self.home / part).resolve()) for part in one["path"].split(PAIR))
+            found.append(Place(**(one | {"path": PAIR.join(files)})))
         twice = [place.name for at, place in enumerate(found) if place.name in [other.name for other in found[:at]]]
         if twice:
             raise self.source.wrong(("datasets",), f"datasets has {twice[0]!r} twice.", twice[0])
