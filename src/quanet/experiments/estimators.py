@@ -8,6 +8,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import quanet
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.errors import InvalidPart
+from quanet.errors import InvalidPart, MissingExtra
 from quanet.experiments.source import nearest
 
 Part = Mapping[str, Any]
@@ -34,10 +35,11 @@ def find(kind: str, python_path: str | None = None) -> Callable[..., Any]:
     first, *others = names.split(".")
     if module:
         home: Any = _import(module, kind, python_path)
-        known = [name for name in vars(home) if not name.startswith("_")]
+        public = [name for name in vars(home) if not name.startswith("_")]
     else:
-        home, known = quanet, estimators()
-    if first not in known:
+        home, public = quanet, quanet.__all__
+    if first not in public:
+        known = public if module else estimators()
         raise InvalidPart(f"{module or 'quanet'} has no {first!r}. {nearest(first, known)}", kind)
     found = getattr(home, first)
     for name in others:
@@ -62,14 +64,14 @@ def _import(module: str, kind: str, python_path: str | None) -> types.ModuleType
 
 
 def estimators() -> list[str]:
-    """Public names of quanet that a plan can ask for, found without importing what they need."""
-    return [name for name in quanet.__all__ if name[0].isupper() and name not in NOT_ESTIMATORS]
-
-
-NOT_ESTIMATORS = {
-    *("AggregativeQuantifier", "Bags", "ByGroup", "Dataset", "Gaussians", "METRICS", "Quantifier"),
-    *("QuanetError", "QuanetWarning", "Results", "WordBags"),
-}
+    """Public names of quanet that a plan can ask for; those of extras that are not installed are left out."""
+    found = []
+    for name in quanet.__all__:
+        with suppress(MissingExtra):
+            value = getattr(quanet, name)
+            if inspect.isclass(value) and issubclass(value, BaseEstimator) and not inspect.isabstract(value):
+                found.append(name)
+    return found
 
 
 def make(part: Any, python_path: str | None = None) -> Any:

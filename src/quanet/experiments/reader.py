@@ -187,7 +187,9 @@ class _Reader:
         try:
             return make(part, self.python_path)
         except InvalidPart as error:
-            raise self.source.wrong((*keys, error.word), str(error), error.word) from error
+            at = next((name for name, value in part.items() if error.word in (name, value)), "")
+            at = at or next((name for name, value in part.items() if error.word in str(value)), "")
+            raise self.source.wrong((*keys, at) if at else keys, str(error), error.word) from error
 
     def grid(self, keys: Keys, made: Any, grid: Any) -> None:
         if grid is not None:

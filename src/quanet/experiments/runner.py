@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from quanet.errors import InvalidData, InvalidPlan, InvalidSetting
+from quanet.errors import InvalidPlan, InvalidSetting, QuanetError
 from quanet.evaluation.cells import Cell
 from quanet.experiments.datasets import Place, load
 from quanet.experiments.engines import Engine
@@ -124,7 +124,7 @@ def describe_datasets(plan: Plan) -> dict[str, About]:
     for place in plan.datasets:
         try:
             parts = load(place)
-        except InvalidData as error:
+        except QuanetError as error:
             raise _complaint(plan, place, error) from error
         described[place.name] = {
             "fingerprint": parts.fingerprint,
@@ -137,7 +137,7 @@ def describe_datasets(plan: Plan) -> dict[str, About]:
     return described
 
 
-def _complaint(plan: Plan, place: Place, error: InvalidData) -> InvalidPlan:
+def _complaint(plan: Plan, place: Place, error: QuanetError) -> InvalidPlan:
     if not plan.text:
         return InvalidPlan(str(error))
     return Source(plan.text, plan.file or plan.name).wrong(("datasets",), str(error), place.name)

@@ -64,7 +64,7 @@ def to_npz(arrays: Mapping[str, Any], about: About, *, compressed: bool) -> byte
 def from_npz(path: Path) -> tuple[dict[str, Any], About]:
     """What `to_npz` wrote; an error if the file is damaged."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop("about").tobytes())
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
