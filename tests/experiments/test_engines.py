@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_two_processes_give_the_numbers_of_one_and_end_with_the_engine(home):
 
 
 def _threads():
-    import numpy  # noqa: F401 - it brings the library that is asked
+    import numpy as np  # noqa: F401 - it brings the library that is asked
     from threadpoolctl import threadpool_info
 
     return {pool["num_threads"] for pool in threadpool_info()}
@@ -61,8 +62,7 @@ def _threads():
 
 def _alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().split()[2] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     except FileNotFoundError:
         return False
 

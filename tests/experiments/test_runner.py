@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from quanet import APP, EMQ, QuaNet, SVMKLD, GridSearchQ, TextClassifier, evaluate
+from quanet import APP, EMQ, SVMKLD, GridSearchQ, QuaNet, TextClassifier, evaluate
 from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetWarning
 from quanet.evaluation.cells import Cell
 from quanet.experiments import work
@@ -49,14 +49,14 @@ def test_a_plan_gives_what_its_parts_give_by_hand(home):
             SVMKLD(), {"C": [0.1, 1.0]}, protocol=protocol, cv=[(first, second)], refit=False, random_state=seed
         ).fit(parts.train.X, parts.train.y)
         results = evaluate(search, parts.test.X, parts.test.y, protocol, rng=seed)
-        np.testing.assert_allclose(
-            cells[Cell("words", "SVM-KLD", seed)].results.estimate, results.estimate, atol=1e-7
-        )
+        np.testing.assert_allclose(cells[Cell("words", "SVM-KLD", seed)].results.estimate, results.estimate, atol=1e-7)
 
 
 def test_folds_share_rows_over_runs_and_networks_read_embeddings(home):
     text = PLAN.replace("learn = 0.6", "folds = 3") + '[methods.QuaNet]\nclassifier = "text"\nmax_epochs = 1\n'
-    facts = run_all(home, text, device="cpu")
+    (home / "plan.toml").write_text(text)
+    some = Selection({"method": ["CC", "EMQ"]}), Selection({"method": ["QuaNet"], "run": ["1"]})
+    facts = [fact for one in some for fact in run_all(home, only=one, device="cpu")]
     rows = [fact.work for fact in facts if isinstance(fact.work, RowsOf)]
     assert rows == [RowsOf("words", "text", 0)]  # no run differs from another, so they are made once
     parts = load(read_plan(home / "plan.toml").place("words"))
@@ -122,7 +122,9 @@ def test_a_method_that_fails_is_recorded_and_the_others_go_on(home):
 
 
 def test_a_classifier_that_fails_takes_its_methods_with_it(home):
-    text = PLAN + '[classifiers.deep]\nkind = "LSTMClassifier"\ndevice = "quantum"\n[methods.PCC]\nclassifier = "deep"\n'
+    text = (
+        PLAN + '[classifiers.deep]\nkind = "LSTMClassifier"\ndevice = "quantum"\n[methods.PCC]\nclassifier = "deep"\n'
+    )
     failed = [fact for fact in run_all(home, text) if fact.error]
     assert [fact.work for fact in failed] == [Cell("words", "PCC", 0), Cell("words", "PCC", 1)]
     assert len(read_cells(home / "out")) == 6
@@ -169,7 +171,7 @@ def test_a_dataset_that_is_not_there_is_named_with_its_line(home):
         run_all(home, PLAN.replace("datasets = [", 'datasets = [\n"imbd", '))
     (home / "words-test.csv").write_text("text,label\nfine,awful\n")
     load.cache_clear()
-    with pytest.raises(InvalidPlan, match="the label 'awful'"):
+    with pytest.raises(InvalidPlan, match="the class 'awful'"):
         run_all(home, PLAN)
 
 

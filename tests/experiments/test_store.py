@@ -61,7 +61,13 @@ def overwritten(content):
 
 @pytest.mark.parametrize(
     "damage",
-    [lambda c: b"", lambda c: c[: len(c) // 2], lambda c: c[:200] + b"\0" * 50 + c[250:], lambda c: b"hello", overwritten],
+    [
+        lambda c: b"",
+        lambda c: c[: len(c) // 2],
+        lambda c: c[:200] + b"\0" * 50 + c[250:],
+        lambda c: b"hello",
+        overwritten,
+    ],
 )
 def test_a_damaged_cell_is_set_aside_with_a_warning(tmp_path, damage):
     store = Store(tmp_path)
@@ -101,10 +107,10 @@ def test_a_full_disk_leaves_what_was_there_and_no_half_file(tmp_path, monkeypatc
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InvalidExperiment, match="cannot be written: No space left on device.*make room"):
+    with pytest.raises(InvalidExperiment, match=r"cannot be written: No space left on device.*make room"):
         write(file, b"after")
     assert file.read_bytes() == b"before"
-    assert os.listdir(tmp_path) == ["file"]
+    assert list(tmp_path.iterdir()) == [file]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of the system")
@@ -149,7 +155,7 @@ def test_a_folder_that_cannot_be_made_or_holds_no_experiment_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidExperiment, match="cannot be used"), Store(tmp_path / "file").locked():
         pass
-    with pytest.raises(InvalidExperiment, match="no folder of an experiment.*quanet experiment run"):
+    with pytest.raises(InvalidExperiment, match=r"no folder of an experiment.*quanet experiment run"):
         read_cells(tmp_path)
     for content in ("{", "[]", "{}", '{"cells": 3}'):
         (tmp_path / "experiment.json").write_text(content)

@@ -117,6 +117,11 @@ class Joblib(Engine):
 
     def close(self) -> None:
         """End the pool's processes."""
+        # The pool's own thread stumbles over work that it has been given but has not yet looked at.
+        for _ in range(100):
+            if all(future.running() or future.done() for future in self._names):
+                break
+            time.sleep(0.01)
         self._pool.shutdown(wait=False, kill_workers=True)
 
 

@@ -121,6 +121,19 @@ def values_of(grid: Any) -> Any:
     return {name: [_value(value, None) for value in values] for name, values in grid.items()}
 
 
+def check_grid(estimator: Any, grid: Any) -> None:
+    """Raise `InvalidPart` unless the grid gives values to settings that the estimator has."""
+    known = estimator.get_params()
+    for one in grid if isinstance(grid, list) else [grid]:
+        if not isinstance(one, Mapping) or not one:
+            raise InvalidPart("grid gives each setting a list of values, such as { C = [1, 10] }.", "grid")
+        for name, values in one.items():
+            if name not in known:
+                raise InvalidPart(f"{type(estimator).__name__} has no setting {name!r}. {nearest(name, known)}", name)
+            if not isinstance(values, list) or not values:
+                raise InvalidPart(f"grid gives each setting a list of values, such as {name} = [1, 10].", name)
+
+
 def _with_nested(estimator: Any, settings: Part, python_path: str | None) -> Any:
     for name, value in settings.items():
         known = estimator.get_params() if isinstance(estimator, BaseEstimator) else {}

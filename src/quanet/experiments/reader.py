@@ -6,10 +6,9 @@ from typing import Any
 
 from quanet.base import Quantifier
 from quanet.data.loading import PAIR
-from quanet.errors import InvalidPart, InvalidPlan, InvalidSetting
-from quanet.evaluation.selection import check_grid
+from quanet.errors import InvalidPart, InvalidPlan
 from quanet.experiments.datasets import Place
-from quanet.experiments.estimators import Part, fits, make
+from quanet.experiments.estimators import Part, check_grid, fits, make
 from quanet.experiments.plan import Classifier, Method, Plan
 from quanet.experiments.source import Keys, Source, nearest
 from quanet.metrics import METRICS
@@ -187,16 +186,17 @@ class _Reader:
         try:
             return make(part, self.python_path)
         except InvalidPart as error:
-            at = next((name for name, value in part.items() if error.word in (name, value)), "")
-            at = at or next((name for name, value in part.items() if error.word in str(value)), "")
+            said = self.table(keys).items()
+            at = next((name for name, value in said if error.word in (name, value)), "")
+            at = at or next((name for name, value in said if error.word in str(value)), "")
             raise self.source.wrong((*keys, at) if at else keys, str(error), error.word) from error
 
     def grid(self, keys: Keys, made: Any, grid: Any) -> None:
         if grid is not None:
             try:
                 check_grid(made, grid)
-            except InvalidSetting as error:
-                raise self.source.wrong(keys, str(error)) from error
+            except InvalidPart as error:
+                raise self.source.wrong(keys, str(error), error.word) from error
 
     def methods(self, classifiers: Mapping[str, Classifier], datasets: list[str]) -> tuple[Method, ...]:
         found = [one for name in self.table(("methods",)) for one in self.method(name, classifiers, datasets)]
@@ -207,7 +207,7 @@ class _Reader:
     def method(self, name: str, classifiers: Mapping[str, Classifier], datasets: list[str]) -> Iterator[Method]:
         keys = ("methods", name)
         part = {"kind": name} | self.table(keys)
-        grid, only = part.pop("grid", None), part.pop("datasets", None)
+        grid, only, _ = (part.pop(one, None) for one in ("grid", "datasets", "settings"))
         said = {one: self.get(keys, one, kind) for one, kind in (("select", str), ("refit", bool), ("leak", bool))}
         for one in said:
             part.pop(one, None)
@@ -219,6 +219,7 @@ class _Reader:
             given = part.pop("classifier")
             shared = [given] if isinstance(given, str) else list(self.names(keys, "classifier"))
             self.known((*keys, "classifier"), shared, list(classifiers), "classifier")
+        part |= self.table((*keys, "settings"))  # for those that have a name which means something else here
         made = self.made(keys, part)
         if not isinstance(made, Quantifier):
             raise self.source.wrong((*keys, "kind"), f"{part['kind']} is no quantifier, so it is no method.")
