@@ -1,6 +1,7 @@
 """Engines: what they do, and that no number depends on them."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def test_two_processes_give_the_numbers_of_one_and_end_with_the_engine(home):
         engine.submit("pid", os.getpid)
         worker = engine.next()[1]
         assert worker != os.getpid()
+        engine.submit("ctrl-c", _interrupt)  # it reaches all processes of a terminal, and is the runner's alone
+        assert engine.next() == ("ctrl-c", "went on")
         engine.submit("cores", _threads)
         assert engine.next()[1] == {1}
         here, there = read_cells(home / "here"), read_cells(home / "there")
@@ -51,6 +54,12 @@ def test_two_processes_give_the_numbers_of_one_and_end_with_the_engine(home):
             break
         time.sleep(0.1)
     assert not _alive(worker)
+
+
+def _interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.05)
+    return "went on"
 
 
 def _threads():

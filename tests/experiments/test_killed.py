@@ -78,9 +78,9 @@ def test_killed_at_ten_random_moments_and_continued_the_numbers_are_the_same_byt
     assert not list(home.glob("out/**/.*.new"))
 
 
-def test_ctrl_c_is_exit_code_130_keeps_cells_and_ends_the_workers(home):
+def test_ctrl_c_is_exit_code_130_and_keeps_cells(home):
     (home / "plan.toml").write_text(MANY.replace("runs = 12", "runs = 200"))
-    runner = start(home, "--jobs", "2")
+    runner = start(home, "--jobs", "1")
     for line in runner.stderr:
         if line.startswith("2/"):
             break
@@ -89,7 +89,7 @@ def test_ctrl_c_is_exit_code_130_keeps_cells_and_ends_the_workers(home):
     assert runner.returncode == 130
     assert "the same command goes on" in rest
     assert "Traceback" not in rest
-    states = list(state_of(home / "out").values())
+    states = list(state_of(home / "out").cells.values())
     assert states.count("done") >= 2
     assert "missing" in states
     assert ends(lambda: os.killpg(runner.pid, 0))  # no process of the group is left

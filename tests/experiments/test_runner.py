@@ -12,7 +12,7 @@ from quanet.experiments.engines import Here
 from quanet.experiments.pack import pack, read_packed
 from quanet.experiments.reader import read_plan
 from quanet.experiments.runner import RowsOf, Selection, run, state_of
-from quanet.experiments.store import Store, read_cells
+from quanet.experiments.store import Store, read_all, read_cells
 from tests.experiments.conftest import PLAN, write_words
 
 
@@ -75,6 +75,16 @@ def test_folds_share_rows_over_runs_and_networks_read_embeddings(home):
     np.testing.assert_allclose(found.estimate, results.estimate, atol=1e-7)
 
 
+def test_time_is_counted_rows_once(home):
+    run_all(home)
+    seconds = state_of(home / "out").seconds
+    abouts = [about for _, about in read_all(home / "out").values()]
+    assert len({about["rows"] for about in abouts}) == 3  # of two runs, and none
+    shared = [about for about in abouts if about["rows"]]
+    assert seconds["rows"] == pytest.approx(sum(about["seconds"]["rows"] for about in shared) / 2)
+    assert seconds["fit"] == pytest.approx(sum(about["seconds"]["fit"] for about in abouts))
+
+
 def test_what_is_done_is_not_done_again_and_a_changed_method_alone_is(home):
     first = run_all(home)
     assert (first[0].done, first[0].total, first[-1].done) == (0, 6, 6)
@@ -98,7 +108,7 @@ def test_a_part_of_a_plan_can_be_run(home):
     facts = run_all(home, only=Selection.parse("method=CC,run=1", plan))
     assert [fact.work for fact in facts if isinstance(fact.work, Cell)] == [Cell("words", "CC", 1)]
     assert list(read_cells(home / "out")) == [Cell("words", "CC", 1)]
-    states = state_of(home / "out")
+    states = state_of(home / "out").cells
     assert states[Cell("words", "CC", 1)] == "done"
     assert list(states.values()).count("missing") == 5
     assert len(list(Selection.parse("", plan).values)) == 0
@@ -115,7 +125,7 @@ def test_a_method_that_fails_is_recorded_and_the_others_go_on(home):
     assert "device 'quantum' cannot be used" in failed[0].error
     assert facts[-1].done == facts[-1].total == 8
     assert len(read_cells(home / "out")) == 6
-    assert "device 'quantum'" in state_of(home / "out")[Cell("words", "BAD", 0)]
+    assert "device 'quantum'" in state_of(home / "out").cells[Cell("words", "BAD", 0)]
     record = next((home / "out" / "failed").iterdir())
     assert "Traceback" in json.loads(record.read_text())["traceback"]
     assert sum(bool(fact.error) for fact in run_all(home)) == 2  # tried again, for it may have been the machine
@@ -186,7 +196,7 @@ def test_the_packed_form_reads_as_the_folder_does(home):
     assert {"python", "numpy", "scikit-learn"} <= set(about["versions"])
     assert "cores" in about["hardware"]
     assert set(about["seconds"]) == {"fit", "evaluate", "rows"}
-    assert set(state_of(home / "packed").values()) == {"done"}
+    assert set(state_of(home / "packed").cells.values()) == {"done"}
     run_all(home, PLAN.partition("[methods.SVM")[0])
     pack(home / "out", home / "packed")
     assert len(list((home / "packed").iterdir())) == 3  # no file is left of a method that is no more

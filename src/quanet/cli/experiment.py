@@ -71,7 +71,8 @@ def show(folder: Folder) -> None:
     """
     from quanet.experiments.runner import state_of
 
-    states = state_of(folder)
+    found = state_of(folder)
+    states = found.cells
     methods = dict.fromkeys(cell.method for cell in states)
     datasets = dict.fromkeys(cell.dataset for cell in states)
     table = Table(title=f"Finished runs in {folder}", box=None, padding=(0, 2, 0, 0))
@@ -90,8 +91,9 @@ def show(folder: Folder) -> None:
         if state not in ("done", "missing"):
             console.print(f"[red]failed[/] {escape(_title(cell))}: {escape(state)}", highlight=False, soft_wrap=True)
     counted = list(states.values())
-    left = counted.count("missing")
-    console.print(f"{counted.count('done')} done, {left} missing, {len(counted) - counted.count('done') - left} failed")
+    done, left = counted.count("done"), counted.count("missing")
+    spent = ", ".join(f"{kind} {seconds:.0f} s" for kind, seconds in found.seconds.items())
+    console.print(f"{done} done, {left} missing, {len(counted) - done - left} failed; {spent}", highlight=False)
 
 
 @app.command()

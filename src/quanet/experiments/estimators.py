@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import quanet
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.errors import InvalidPart, MissingExtra
+from quanet.errors import InvalidPart
 from quanet.experiments.source import nearest
 
 Part = Mapping[str, Any]
@@ -67,7 +67,7 @@ def estimators() -> list[str]:
     """Public names of quanet that a plan can ask for; those of extras that are not installed are left out."""
     found = []
     for name in quanet.__all__:
-        with suppress(MissingExtra):
+        with suppress(ImportError):
             value = getattr(quanet, name)
             if inspect.isclass(value) and issubclass(value, BaseEstimator) and not inspect.isabstract(value):
                 found.append(name)

@@ -11,7 +11,7 @@ from quanet.experiments.datasets import Place, load
 from quanet.experiments.engines import Engine
 from quanet.experiments.plan import Plan
 from quanet.experiments.source import Source, nearest
-from quanet.experiments.store import About, Store, cells_of
+from quanet.experiments.store import About, Store, cells_of, read_all
 from quanet.experiments.work import Failure, Job, make_rows, run_cell
 
 
@@ -237,13 +237,27 @@ def _kind(work: Work) -> str:
     return work.method if isinstance(work, Cell) else f"rows of {work.classifier}"
 
 
-def state_of(folder: str | Path) -> dict[Cell, str]:
-    """Whether each cell of a folder's experiment is "done", "missing", or why it failed."""
-    store = Store(folder)
-    manifest = store.manifest()
-    if "packed" in manifest:
-        return dict.fromkeys(cells_of(manifest), "done")
-    states = {}
-    for cell, key in cells_of(manifest).items():
-        states[cell] = "done" if store.has_cell(cell, key) else store.failure(cell, key) or "missing"
-    return states
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far an experiment is.
+
+    Attributes
+    ----------
+    cells : "done", "missing", or why it failed.
+    seconds : that all finished cells took: "rows", those that were shared once, "fit" and "evaluate".
+    """
+
+    cells: dict[Cell, str]
+    seconds: dict[str, float]
+
+
+def state_of(folder: str | Path) -> State:
+    """How far the experiment of a folder is, packed or not."""
+    store, found = Store(folder), read_all(folder)
+    cells = {}
+    for cell, key in cells_of(store.manifest()).items():
+        cells[cell] = "done" if cell in found else store.failure(cell, key) or "missing"
+    abouts = [about for _, about in found.values()]
+    rows = {about["rows"]: about["seconds"]["rows"] for about in abouts}
+    seconds = {kind: sum(about["seconds"][kind] for about in abouts) for kind in ("fit", "evaluate")}
+    return State(cells, {"rows": sum(rows.values()), **seconds})

@@ -253,12 +253,16 @@ def cells_of(manifest: About) -> dict[Cell, str]:
 
 def read_cells(folder: str | Path) -> dict[Cell, Outcome]:
     """Every finished cell of an experiment's folder, packed or not, in the order of its plan."""
+    return {cell: outcome for cell, (outcome, _) in read_all(folder).items()}
+
+
+def read_all(folder: str | Path) -> dict[Cell, tuple[Outcome, About]]:
+    """The same, with what is said about every cell: settings, seconds, versions, hardware."""
     place = Path(folder)
     manifest = read_manifest(place)
     if "packed" in manifest:
         from quanet.experiments.pack import read_packed
 
-        return {cell: outcome for cell, (outcome, _) in read_packed(place, manifest).items()}
+        return read_packed(place, manifest)
     store = Store(place)
-    found = cells_of(manifest).items()
-    return {cell: store.read_cell(cell, key)[0] for cell, key in found if store.has_cell(cell, key)}
+    return {cell: store.read_cell(cell, key) for cell, key in cells_of(manifest).items() if store.has_cell(cell, key)}

@@ -1,9 +1,6 @@
 """The two pieces of work of an experiment: a classifier's rows of a dataset, and one cell."""
 
 import hashlib
-import os
-import platform
-import sys
 import time
 import traceback
 import warnings
@@ -11,14 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 
-import quanet
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers import cross_fit, fit_classifier, posteriors_of
 from quanet.data.dataset import Dataset
@@ -29,6 +24,7 @@ from quanet.evaluation.selection import GridSearchQ
 from quanet.experiments.datasets import Parts, load
 from quanet.experiments.estimators import make, needs_seed, prepare, reads_posteriors_only, values_of
 from quanet.experiments.plan import Method, Plan
+from quanet.experiments.provenance import hardware, versions
 from quanet.experiments.store import About, Store, from_npz, to_npz, write
 from quanet.simplex import encode
 
@@ -277,28 +273,3 @@ def _noted() -> Iterator[list[str]]:
 def _failure(error: Exception) -> Failure:
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     return Failure(reason, traceback.format_exc())
-
-
-def versions() -> dict[str, str]:
-    """Of Python and of the libraries that numbers depend on."""
-    found = {"python": platform.python_version(), "quanet": quanet.__version__}
-    for name in ("numpy", "scipy", "scikit-learn", "numba", "torch"):
-        if name != "torch" or "torch" in sys.modules:
-            try:
-                found[name] = version(name)
-            except PackageNotFoundError:
-                found[name] = "?"
-    return found
-
-
-def hardware() -> str:
-    """Processor, cores, and the accelerator if networks were in use."""
-    file = Path("/proc/cpuinfo")
-    lines = file.read_text().splitlines() if file.exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    there = f"{model}, {os.cpu_count()} cores"
-    if "torch" in sys.modules:
-        from quanet.nn.device import accelerator
-
-        there += f", {accelerator()}" if accelerator() else ""
-    return there
