@@ -37,6 +37,16 @@ def test_a_plan_is_run_shown_continued_and_packed(home, monkeypatch, capsys):
     assert "6 done, 0 missing, 0 failed" in capsys.readouterr().out
 
 
+def test_a_damaged_cell_is_a_line_of_warning(home, monkeypatch, capsys):
+    words = ("experiment", "run", "plan.toml", "--jobs", "1", "--only", "method=CC")
+    assert call(monkeypatch, *words) == 0
+    next((home / "plan" / "cells").iterdir()).write_bytes(b"nothing")
+    assert call(monkeypatch, *words) == 0
+    warned = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Warning: ")]
+    assert len(warned) == 1
+    assert "will be made again" in warned[0]
+
+
 def test_a_failed_cell_is_one_line_and_exit_code_1(home, monkeypatch, capsys):
     (home / "plan.toml").write_text(PLAN + '[methods.BAD]\nkind = "QuaNet"\nclassifier = "text"\ndevice = "[none]"\n')
     assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1", "-o", "out") == 1

@@ -12,7 +12,7 @@ from quanet.experiments.engines import Here
 from quanet.experiments.pack import pack, read_packed
 from quanet.experiments.reader import read_plan
 from quanet.experiments.runner import RowsOf, Selection, run, state_of
-from quanet.experiments.store import Store, read_all, read_cells
+from quanet.experiments.store import Store, from_npz, read_all, read_cells, to_npz
 from tests.experiments.conftest import PLAN, write_words
 
 
@@ -202,6 +202,24 @@ def test_the_packed_form_reads_as_the_folder_does(home):
     assert len(list((home / "packed").iterdir())) == 3  # no file is left of a method that is no more
     with pytest.raises(InvalidExperiment, match="packed already"):
         pack(home / "packed", home / "twice")
+
+
+def test_packed_results_are_not_overwritten_by_a_run(home):
+    run_all(home)
+    pack(home / "out", home / "packed")
+    with pytest.raises(InvalidExperiment, match="holds packed results"):
+        next(run(read_plan(home / "plan.toml"), home / "packed", Here()))
+    assert len(read_cells(home / "packed")) == 6
+
+
+def test_methods_that_read_different_rows_are_told(home):
+    plan = read_plan(home / "plan.toml")
+    run_all(home, only=Selection.parse("method=CC", plan))
+    for rows in (home / "out" / "rows").iterdir():  # as if made on another machine, with other last digits
+        arrays, about = from_npz(rows)
+        rows.write_bytes(to_npz(arrays, about | {"digest": "other"}, compressed=False))
+    run_all(home, only=Selection.parse("run=1", plan))
+    assert state_of(home / "out").unlike == [("words", 1, "text")]
 
 
 def test_nothing_to_pack_is_said(home):

@@ -80,6 +80,18 @@ def test_a_damaged_cell_is_set_aside_with_a_warning(tmp_path, damage):
     assert not path.exists()
 
 
+def test_a_damaged_cell_that_cannot_be_renamed_is_left_out(tmp_path, monkeypatch):
+    def refuse(path, target):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    store = Store(tmp_path)
+    store.write_cell(CELL, "a" * 32, some_results(), ABOUT)
+    store.cell_path(CELL, "a" * 32).write_bytes(b"")
+    monkeypatch.setattr(type(tmp_path), "replace", refuse)
+    with pytest.warns(QuanetWarning, match="stays where it is: Permission denied"):
+        assert not store.has_cell(CELL, "a" * 32)
+
+
 def test_another_cells_file_under_this_name_is_set_aside(tmp_path):
     store = Store(tmp_path)
     store.write_cell(CELL, "a" * 32, some_results(), ABOUT)

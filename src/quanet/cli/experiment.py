@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from quanet.cli.console import console, problems
+from quanet.errors import QuanetWarning
 
 if TYPE_CHECKING:
     from quanet.evaluation.cells import Cell
@@ -49,7 +51,7 @@ def run(
     chosen = Selection.parse(only, checked)
     folder = output or Path(plan.stem)
     failed: dict[Cell, str] = {}
-    with _ended_by_signals(folder), engine_of(engine, jobs) as made:
+    with _warnings_in_lines(), _ended_by_signals(folder), engine_of(engine, jobs) as made:
         facts = run_cells(checked, folder, made, only=chosen, device=device)
         with closing(facts), _progress() as show:
             for fact in facts:
@@ -71,7 +73,8 @@ def show(folder: Folder) -> None:
     """
     from quanet.experiments.runner import state_of
 
-    found = state_of(folder)
+    with _warnings_in_lines():
+        found = state_of(folder)
     states = found.cells
     methods = dict.fromkeys(cell.method for cell in states)
     datasets = dict.fromkeys(cell.dataset for cell in states)
@@ -90,6 +93,8 @@ def show(folder: Folder) -> None:
     for cell, state in states.items():
         if state not in ("done", "missing"):
             console.print(f"[red]failed[/] {escape(_title(cell))}: {escape(state)}", highlight=False, soft_wrap=True)
+    for dataset, number, classifier in found.unlike:
+        console.print(f"[yellow]unlike[/] {dataset}, run {number}: methods have read different rows of {classifier}")
     counted = list(states.values())
     done, left = counted.count("done"), counted.count("missing")
     spent = ", ".join(f"{kind} {seconds:.0f} s" for kind, seconds in found.seconds.items())
@@ -119,6 +124,19 @@ def _title(work: object) -> str:
     if isinstance(work, Cell):
         return f"{work.dataset}, {work.method}, run {work.run}"
     return f"{work.dataset}, rows of {work.classifier}, run {work.run}"  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _warnings_in_lines() -> Iterator[None]:
+    """Inside, a warning is one line, as an error is."""
+
+    def line(message: Warning | str, *_: object, **__: object) -> None:
+        problems.print(f"[yellow]Warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", QuanetWarning)
+        warnings.showwarning = line
+        yield
 
 
 @contextmanager

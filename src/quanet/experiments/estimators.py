@@ -144,7 +144,10 @@ def _with_nested(estimator: Any, settings: Part, python_path: str | None) -> Any
 
 
 def _check_settings(kind: str, factory: Callable[..., Any], settings: Part) -> None:
-    parameters = inspect.signature(factory).parameters
+    try:
+        parameters = inspect.signature(factory).parameters
+    except (TypeError, ValueError) as error:
+        raise InvalidPart(f"{kind} does not say which settings it has, so it cannot be used.", kind) from error
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     unknown = [name for name in settings if name not in parameters]

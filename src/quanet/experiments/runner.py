@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from quanet.errors import InvalidPlan, InvalidSetting, QuanetError
+from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetError
 from quanet.evaluation.cells import Cell
 from quanet.experiments.datasets import Place, load
 from quanet.experiments.engines import Engine
@@ -99,6 +99,10 @@ def run(
     """
     store = Store(folder)
     with store.locked():
+        if store.is_packed():
+            raise InvalidExperiment(
+                f"{folder} holds packed results, which a run would replace. Choose another --output."
+            )
         described = describe_datasets(plan)
         fingerprints = {name: about["fingerprint"] for name, about in described.items()}
         job = Job(plan, str(store.folder.resolve()), fingerprints, device)
@@ -245,10 +249,13 @@ class State:
     ----------
     cells : "done", "missing", or why it failed.
     seconds : that all finished cells took: "rows", those that were shared once, "fit" and "evaluate".
+    unlike : dataset, run and classifier where methods have read different rows of it, made in more than one place:
+        such methods do not pair.
     """
 
     cells: dict[Cell, str]
     seconds: dict[str, float]
+    unlike: list[tuple[str, int, str]]
 
 
 def state_of(folder: str | Path) -> State:
@@ -260,4 +267,9 @@ def state_of(folder: str | Path) -> State:
     abouts = [about for _, about in found.values()]
     rows = {about["rows"]: about["seconds"]["rows"] for about in abouts}
     seconds = {kind: sum(about["seconds"][kind] for about in abouts) for kind in ("fit", "evaluate")}
-    return State(cells, {"rows": sum(rows.values()), **seconds})
+    read = defaultdict(set)
+    for cell, (_, about) in found.items():
+        if about["rows"]:
+            read[cell.dataset, cell.run, about["method"]["classifier"]].add(about["rows"])
+    unlike = [place for place, different in read.items() if len(different) > 1]
+    return State(cells, {"rows": sum(rows.values()), **seconds}, unlike)

@@ -133,6 +133,10 @@ class Store:
         """What belongs to the experiment."""
         return read_manifest(self.folder)
 
+    def is_packed(self) -> bool:
+        """Whether the folder holds results in their compact form."""
+        return (self.folder / MANIFEST).exists() and "packed" in self.manifest()
+
     def write_cell(self, cell: Cell, key: str, results: Results, about: About) -> None:
         """Keep a finished cell, and forget that it failed before."""
         said = {"cell": list(cell), "key": key, "classes": results.classes.tolist(), **about}
@@ -189,8 +193,12 @@ class Store:
 
     def set_aside(self, path: Path, reason: str) -> None:
         """Rename a damaged file, so that it is made again and can be looked at."""
-        path.replace(path.with_name(f"{path.name}.bad"))
-        warnings.warn(f"{reason} It is now {path.name}.bad, and will be made again.", QuanetWarning, stacklevel=3)
+        try:
+            path.replace(path.with_name(f"{path.name}.bad"))
+            reason += f" It is now {path.name}.bad, and will be made again."
+        except OSError as error:  # whoever only reads may have no right to rename
+            reason += f" It is left out, and stays where it is: {error.strerror}."
+        warnings.warn(reason, QuanetWarning, stacklevel=3)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
