@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers unit format bench clean
+.PHONY: help setup demo test check lint types layers unit format bench paper clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,9 @@ format: .venv/.dev ## Format and mend what ruff can
 
 bench: .venv-bench/.peers ## Time quanet beside its peers, in an environment of their own
 	.venv-bench/bin/python benchmarks/peers.py --output benchmarks/results/peers.md
+
+paper: .venv/.dev ## Run the paper's experiment; what is finished stays in tmp/paper, and make paper goes on
+	$(BIN)/quanet experiment run benchmarks/paper.toml --output tmp/paper
 
 clean: ## Remove environments and caches
 	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

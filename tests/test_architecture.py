@@ -17,6 +17,7 @@ DOORS = {
     "matplotlib": "report/plots.py",
     "torch": "nn/",
     "jinja2": "report/",
+    "ray": "experiments/engines.py",
     "fastapi": "serve/",
     "skops": "persist/",
     "safetensors": "persist/",

@@ -21,6 +21,22 @@ class InvalidModel(QuanetError, ValueError):
     """A model folder that is damaged, of another format, or holds what is not trusted."""
 
 
+class InvalidPlan(QuanetError, ValueError):
+    """A plan of an experiment that cannot be run as it stands; the message names the line."""
+
+
+class InvalidPart(InvalidSetting):
+    """A class or setting in a plan that there is not; `word` is the one at fault."""
+
+    def __init__(self, message: str, word: str) -> None:
+        super().__init__(message)
+        self.word = word
+
+
+class InvalidExperiment(QuanetError, OSError):
+    """A folder of an experiment that is damaged, in use, full or not there."""
+
+
 class DownloadFailed(QuanetError, OSError):
     """A file that could not be fetched, or that is not the one it should be."""
 

@@ -30,6 +30,12 @@ def resolve_device(device: str) -> torch.device:
     return found
 
 
+def accelerator() -> str:
+    """The name of the accelerator that "auto" takes; nothing if that is the CPU."""
+    found = resolve_device("auto").type
+    return torch.cuda.get_device_name() if found == "cuda" else found.upper() if found == "mps" else ""
+
+
 @contextmanager
 def seeded(device: torch.device, seed: int) -> Iterator[None]:
     """Inside, torch's random numbers follow from `seed`; outside, they go on as if nothing had been drawn.

@@ -1,0 +1,275 @@
+"""Run the cells of a plan that are missing."""
+
+from collections import defaultdict, deque
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetError
+from quanet.evaluation.cells import Cell
+from quanet.experiments.datasets import Place, load
+from quanet.experiments.engines import Engine
+from quanet.experiments.plan import Plan
+from quanet.experiments.source import Source, nearest
+from quanet.experiments.store import About, Store, cells_of, read_all
+from quanet.experiments.work import Failure, Job, make_rows, run_cell
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """A classifier's rows of a dataset, as a piece of work."""
+
+    dataset: str
+    classifier: str
+    run: int
+
+
+Work = Cell | RowsOf
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A piece of work that is done.
+
+    Attributes
+    ----------
+    work : which; None for the first fact, before any work.
+    seconds : that it took.
+    error : why it failed, or nothing.
+    done, total : cells that are finished or failed, and all that were asked for.
+    left : seconds that the rest will take, as far as can be told.
+    """
+
+    work: Work | None
+    seconds: float
+    error: str
+    done: int
+    total: int
+    left: float | None
+
+
+class Selection:
+    """Some cells of a plan, such as those of ``dataset=imdb,run=0,run=1``.
+
+    Examples
+    --------
+    >>> chosen = Selection({"method": ["CC"]})
+    >>> Cell("imdb", "CC", 0) in chosen, Cell("imdb", "PCC", 0) in chosen
+    (True, False)
+    """
+
+    def __init__(self, values: dict[str, list[str]]) -> None:
+        self.values = values
+
+    @classmethod
+    def parse(cls, text: str, plan: Plan) -> "Selection":
+        """Read ``key=value,key=value``; values of one key are alternatives."""
+        known = {
+            "dataset": [place.name for place in plan.datasets],
+            "method": [method.name for method in plan.methods],
+            "run": [str(run) for run in plan.runs],
+        }
+        values: dict[str, list[str]] = defaultdict(list)
+        for word in filter(None, text.split(",")):
+            key, _, value = (part.strip() for part in word.partition("="))
+            if key not in known:
+                raise InvalidSetting(f"--only is key=value,...; there is no key {key!r}. {nearest(key, known)}")
+            if value not in known[key]:
+                raise InvalidSetting(f"the plan has no {key} {value!r}. {nearest(value, known[key])}")
+            values[key].append(value)
+        return cls(values)
+
+    def __contains__(self, cell: Cell) -> bool:
+        said = cell._asdict()
+        return all(str(said[key]) in values for key, values in self.values.items())
+
+
+def run(
+    plan: Plan, folder: str | Path, engine: Engine, *, only: Selection | None = None, device: str | None = None
+) -> Generator[Fact, None, None]:
+    """Run the missing cells, yielding a `Fact` for each piece of work; finished cells are kept, however it ends.
+
+    Parameters
+    ----------
+    plan : see `quanet.experiments.reader.read_plan`.
+    folder : of the experiment; made if it is not there. Cells in it that the plan asks for are not run again.
+    engine : see `quanet.experiments.engines`.
+    only : the cells to run; None for all.
+    device : where networks are trained, if the plan leaves it open.
+    """
+    store = Store(folder)
+    with store.locked():
+        if store.is_packed():
+            raise InvalidExperiment(
+                f"{folder} holds packed results, which a run would replace. Choose another --output."
+            )
+        described = describe_datasets(plan)
+        fingerprints = {name: about["fingerprint"] for name, about in described.items()}
+        job = Job(plan, str(store.folder.resolve()), fingerprints, device)
+        keys = {cell: job.key(cell) for cell in plan.cells}
+        store.write_manifest(
+            {
+                "name": plan.name,
+                "about": plan.about,
+                "metrics": list(plan.metrics),
+                "datasets": described,
+                "plan": plan.text,
+                "cells": [[*cell, key] for cell, key in keys.items()],
+            }
+        )
+        wanted = [cell for cell in keys if only is None or cell in only]
+        missing = [cell for cell in wanted if not store.has_cell(cell, keys[cell])]
+        yield from _Schedule(job, engine, missing, finished=len(wanted) - len(missing)).run()
+
+
+def describe_datasets(plan: Plan) -> dict[str, About]:
+    """Read every dataset of a plan, and say how large it is and what its fingerprint is."""
+    described = {}
+    for place in plan.datasets:
+        try:
+            parts = load(place)
+        except QuanetError as error:
+            raise _complaint(plan, place, error) from error
+        described[place.name] = {
+            "fingerprint": parts.fingerprint,
+            "stand_in": parts.stand_in,
+            "train": len(parts.train),
+            "test": len(parts.test),
+            "classes": parts.train.classes.tolist(),
+            "prior": parts.train.prevalence.tolist(),
+        }
+    return described
+
+
+def _complaint(plan: Plan, place: Place, error: QuanetError) -> InvalidPlan:
+    if not plan.text:
+        return InvalidPlan(str(error))
+    return Source(plan.text, plan.file or plan.name).wrong(("datasets",), str(error), place.name)
+
+
+class _Schedule:
+    """Which work is next: rows before the cells that read them, the cells of one run close together."""
+
+    def __init__(self, job: Job, engine: Engine, missing: list[Cell], *, finished: int) -> None:
+        self.job, self.engine = job, engine
+        self.done, self.total = finished, finished + len(missing)
+        self.ready: deque[Work] = deque()
+        self.waiting: dict[RowsOf, list[Cell]] = {}
+        self.forecast = Forecast()
+        of_path: dict[Path, RowsOf | None] = {}
+        for cell in missing:
+            classifier = job.plan.method(cell.method).classifier
+            if classifier is None:
+                self.ready.append(cell)
+                continue
+            path = job.rows_path(cell.dataset, classifier, cell.run)
+            if path not in of_path:
+                of_path[path] = None if job.store.is_whole(path) else RowsOf(cell.dataset, classifier, cell.run)
+                if (rows := of_path[path]) is not None:
+                    self.waiting[rows] = []
+                    self.ready.append(rows)
+            rows = of_path[path]
+            (self.ready if rows is None else self.waiting[rows]).append(cell)
+
+    def run(self) -> Generator[Fact, None, None]:
+        yield Fact(None, 0.0, "", self.done, self.total, None)
+        running: set[Work] = set()
+        while self.ready or running:
+            while self.ready and len(running) < self.engine.slots:
+                work = self.ready.popleft()
+                running.add(work)
+                if isinstance(work, RowsOf):
+                    self.engine.submit(work, make_rows, self.job, work.dataset, work.classifier, work.run)
+                else:
+                    self.engine.submit(work, run_cell, self.job, work)
+            work, outcome = self.engine.next()
+            running.remove(work)
+            if isinstance(outcome, Failure):
+                yield from self._fail(work, outcome)
+                continue
+            self.forecast.learn(work, outcome)
+            if isinstance(work, RowsOf):
+                self.ready.extendleft(reversed(self.waiting.pop(work)))  # first, so that a run is soon whole
+            else:
+                self.done += 1
+            yield self._fact(work, outcome, "", running)
+
+    def _fail(self, work: Work, failure: Failure) -> Generator[Fact, None, None]:
+        """The cell has failed, or all that were to read the rows have."""
+        failed = [work] if isinstance(work, Cell) else self.waiting.pop(work)
+        for cell in failed:
+            if cell is not work:
+                self.job.store.write_failure(cell, self.job.key(cell), failure.reason, failure.traceback)
+            self.done += 1
+            yield self._fact(cell, 0.0, failure.reason, set())
+
+    def _fact(self, work: Work, seconds: float, error: str, running: set[Work]) -> Fact:
+        rest = [*self.ready, *running, *(cell for cells in self.waiting.values() for cell in cells)]
+        left = self.forecast.of(rest, self.engine.slots)
+        return Fact(work, seconds, error, self.done, self.total, left)
+
+
+class Forecast:
+    """How long work will take, from how long work of its kind has taken.
+
+    Examples
+    --------
+    >>> forecast = Forecast()
+    >>> forecast.learn(Cell("imdb", "CC", 0), 2.0)
+    >>> forecast.of([Cell("imdb", "CC", 1), Cell("imdb", "EMQ", 1)], slots=2)
+    2.0
+    """
+
+    def __init__(self) -> None:
+        self.taken: dict[tuple[str, str], list[float]] = defaultdict(list)
+
+    def learn(self, work: Work, seconds: float) -> None:
+        """Remember how long a piece of work took."""
+        self.taken[work.dataset, _kind(work)].append(seconds)
+
+    def of(self, works: Iterable[Work], slots: int) -> float | None:
+        """Seconds that the works will take, so many at a time; None if nothing is known yet."""
+        means = {name: sum(times) / len(times) for name, times in self.taken.items()}
+        if not means:
+            return None
+        usual = sum(means.values()) / len(means)
+        expected = [means.get((work.dataset, _kind(work)), usual) for work in works]
+        return max(sum(expected) / slots, max(expected, default=0.0))
+
+
+def _kind(work: Work) -> str:
+    return work.method if isinstance(work, Cell) else f"rows of {work.classifier}"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far an experiment is.
+
+    Attributes
+    ----------
+    cells : "done", "missing", or why it failed.
+    seconds : that all finished cells took: "rows", those that were shared once, "fit" and "evaluate".
+    unlike : dataset, run and classifier where methods have read different rows of it, made in more than one place:
+        such methods do not pair.
+    """
+
+    cells: dict[Cell, str]
+    seconds: dict[str, float]
+    unlike: list[tuple[str, int, str]]
+
+
+def state_of(folder: str | Path) -> State:
+    """How far the experiment of a folder is, packed or not."""
+    store, found = Store(folder), read_all(folder)
+    cells = {}
+    for cell, key in cells_of(store.manifest()).items():
+        cells[cell] = "done" if cell in found else store.failure(cell, key) or "missing"
+    abouts = [about for _, about in found.values()]
+    rows = {about["rows"]: about["seconds"]["rows"] for about in abouts}
+    seconds = {kind: sum(about["seconds"][kind] for about in abouts) for kind in ("fit", "evaluate")}
+    read = defaultdict(set)
+    for cell, (_, about) in found.items():
+        if about["rows"]:
+            read[cell.dataset, cell.run, about["method"]["classifier"]].add(about["rows"])
+    unlike = [place for place, different in read.items() if len(different) > 1]
+    return State(cells, {"rows": sum(rows.values()), **seconds}, unlike)

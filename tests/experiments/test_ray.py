@@ -1,0 +1,42 @@
+"""A real Ray on this machine. It starts once, for all that is asked of it."""
+
+import os
+
+import pytest
+
+from quanet.errors import InvalidExperiment, InvalidSetting
+from quanet.experiments.engines import Here, engine_of
+from quanet.experiments.reader import read_plan
+from quanet.experiments.runner import run
+from quanet.experiments.store import read_cells
+
+pytest.importorskip("ray")
+
+
+# Ray's own start warns of what it will do one day.
+@pytest.mark.filterwarnings("ignore")
+def test_a_ray_cluster_gives_the_same_numbers_and_ends_with_the_engine(home):
+    import ray
+
+    plan = read_plan(home / "plan.toml")
+    list(run(plan, home / "here", Here()))
+    with engine_of("ray", 2) as engine:
+        assert engine.slots == 2
+        facts = list(run(plan, home / "there", engine))
+        assert not [fact.error for fact in facts if fact.error]
+        here, there = read_cells(home / "here"), read_cells(home / "there")
+        assert list(here) == list(there)
+        for cell in here:
+            assert (here[cell].results.estimate == there[cell].results.estimate).all()
+        engine.submit("wrong", _complain)
+        with pytest.raises(InvalidSetting, match="not like this"):
+            engine.next()
+        engine.submit("dead", os._exit, 9)
+        with pytest.raises(InvalidExperiment, match="Ray lost a piece of work"):
+            engine.next()
+        assert ray.is_initialized()
+    assert not ray.is_initialized()
+
+
+def _complain():
+    raise InvalidSetting("not like this")
