@@ -112,11 +112,13 @@ def test_a_pools_limit_does_not_depend_on_how_sure_the_classifier_sounds():
 
 
 def test_limits_are_averaged_written_and_read(tmp_path):
-    one, other = (Limit(np.array([0.1, 0.9]), np.array([0.01, 0.02]) * scale) for scale in (1, 3))
+    one, other = (Limit(np.array([0.1, 0.9]), np.array([0.01, 0.02]) * scale, ("EMQ",)) for scale in (1, 3))
     mean = mean_limit([one, other])
     np.testing.assert_allclose(mean.errors, [0.02, 0.04])
     (tmp_path / "limits.json").write_text(limits_to_json({"imdb": mean}))
-    np.testing.assert_array_equal(read_limits(tmp_path / "limits.json")["imdb"].errors, mean.errors)
+    again = read_limits(tmp_path / "limits.json")["imdb"]
+    np.testing.assert_array_equal(again.errors, mean.errors)
+    assert again.methods == ("EMQ",)
     with pytest.raises(InvalidData, match="at the same prevalences"):
         mean_limit([one, Limit(np.array([0.2, 0.9]), one.errors)])
 

@@ -79,6 +79,8 @@ def test_metrics_that_have_no_table_are_refused():
         score(cells, ["bias"])
     with pytest.raises(InvalidData, match="no finished cell"):
         score({})
+    with pytest.raises(InvalidSetting, match="no method is called 'XY'; there are CC, EMQ"):
+        score(cells, aside=["XY"])
     assert score(cells, ["AE", "ae"]).metrics == ("ae",)
 
 

@@ -79,6 +79,16 @@ def test_missing_cells_are_named_and_the_rest_is_shown():
     assert set(column(nothing, 2).values()) == {Entry()}
 
 
+def test_a_method_aside_is_shown_but_does_not_compete():
+    table = error_table(score(constant_cells(ERRORS), ["ae"], aside=["QuaNet.paper"]))
+    assert column(table, 0)["EMQ"].best
+    assert column(table, 0)["QuaNet.paper"] == Entry("0.0200", "", "-2.6 %")
+    assert any("not competing" in note and "QuaNet.paper" in note for note in table.notes)
+    assert "QuaNet.paper" not in dict(ranking_table(score(constant_cells(ERRORS), ["ae"], aside=["QuaNet.paper"])).rows)
+    alone = error_table(score(constant_cells({("imdb", "CC"): [0.1, 0.2]}), ["ae"], aside=["CC"]))
+    assert not column(alone, 0)["CC"].best
+
+
 def test_our_figures_stand_beside_the_papers_and_stand_ins_do_not():
     table = comparison_table(score(constant_cells(ERRORS), ["ae"]))
     assert [c.title for c in table.columns] == ["here", "paper", "difference"]

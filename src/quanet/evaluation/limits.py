@@ -109,10 +109,12 @@ class Limit:
     ----------
     prevalences : (g,) of the last class, ascending.
     errors : (g,) absolute errors that no unbiased estimate gets below.
+    methods : those that read the classifier's posteriors, whose limit it is; none means all.
     """
 
     prevalences: FloatArray
     errors: FloatArray
+    methods: tuple[str, ...] = ()
 
 
 def pool_limit(
@@ -153,13 +155,17 @@ def mean_limit(limits: list[Limit]) -> Limit:
     first = limits[0].prevalences
     if any(limit.prevalences.shape != first.shape or (limit.prevalences != first).any() for limit in limits):
         raise InvalidData("limits can be averaged over runs if they are at the same prevalences; these are not.")
-    return Limit(first, np.mean([limit.errors for limit in limits], axis=0))
+    return Limit(first, np.mean([limit.errors for limit in limits], axis=0), limits[0].methods)
 
 
 def limits_to_json(limits: Mapping[str, Limit]) -> str:
     """Limits of datasets, as the text of a file."""
     plain = {
-        name: {"prevalences": limit.prevalences.tolist(), "errors": limit.errors.tolist()}
+        name: {
+            "prevalences": limit.prevalences.tolist(),
+            "errors": limit.errors.tolist(),
+            "methods": list(limit.methods),
+        }
         for name, limit in limits.items()
     }
     return json.dumps(plain, indent=1) + "\n"
@@ -170,7 +176,11 @@ def read_limits(path: Path) -> dict[str, Limit]:
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
         limits = {
-            name: Limit(np.array(one["prevalences"], dtype=float), np.array(one["errors"], dtype=float))
+            name: Limit(
+                np.array(one["prevalences"], dtype=float),
+                np.array(one["errors"], dtype=float),
+                tuple(map(str, one.get("methods", ()))),
+            )
             for name, one in plain.items()
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

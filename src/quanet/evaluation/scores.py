@@ -25,6 +25,7 @@ class Scores:
     bags : of every dataset: how many a run has, and their sizes, least and largest.
     errors : (r,) one number a run, by metric, dataset and method; of those alone that have every run.
     missing : cells that should be there.
+    aside : methods that are shown but do not compete, such as ones that have seen test data.
     """
 
     datasets: tuple[str, ...]
@@ -34,6 +35,7 @@ class Scores:
     bags: Mapping[str, tuple[int, int, int]]
     errors: Mapping[tuple[str, str, str], FloatArray]
     missing: tuple[Cell, ...]
+    aside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +60,11 @@ class Ranking:
 
 
 def score(
-    cells: Mapping[Cell, Outcome], metrics: Sequence[str] = ("ae", "rae", "kld"), *, expected: Iterable[Cell] = ()
+    cells: Mapping[Cell, Outcome],
+    metrics: Sequence[str] = ("ae", "rae", "kld"),
+    *,
+    expected: Iterable[Cell] = (),
+    aside: Sequence[str] = (),
 ) -> Scores:
     """Mean errors of every run, where all methods of a dataset and run have met the same bags.
 
@@ -68,6 +74,7 @@ def score(
     metrics : by their short names.
     expected : the cells of the plan, in its order; without them, every method seen is expected in every run seen of
         every dataset seen.
+    aside : methods that are shown but do not compete.
     """
     names = tuple(dict.fromkeys(metric.lower() for metric in metrics))
     for name in names:
@@ -79,6 +86,8 @@ def score(
         raise InvalidData("the experiment has no finished cell yet. Run it first.")
     check_bags(cells)
     datasets, methods = (tuple(dict.fromkeys(part)) for part in list(zip(*known, strict=True))[:2])
+    if unknown := [name for name in aside if name not in methods]:
+        raise InvalidSetting(f"no method is called {unknown[0]!r}; there are {', '.join(methods)}.")
     runs = {name: tuple(sorted({cell.run for cell in known if cell.dataset == name})) for name in datasets}
     wanted = planned or tuple(Cell(d, m, r) for d in datasets for m in methods for r in runs[d])
     errors = {}
@@ -97,6 +106,7 @@ def score(
         {name: _bags_of(name, cells) for name in datasets},
         errors,
         tuple(cell for cell in wanted if cell not in cells),
+        tuple(aside),
     )
 
 
@@ -143,7 +153,8 @@ def rank(scores: Scores, metric: str, *, blocks: str = "runs", alpha: float = 0.
     """
     if blocks not in BLOCKS:
         raise InvalidSetting(f"blocks are {' or '.join(BLOCKS)}; got {blocks!r}.")
-    whole = [m for m in scores.methods if all((metric, d, m) in scores.errors for d in scores.datasets)]
+    ranked = [method for method in scores.methods if method not in scores.aside]
+    whole = [m for m in ranked if all((metric, d, m) in scores.errors for d in scores.datasets)]
     columns = []
     for method in whole:
         by_dataset = [scores.errors[metric, dataset, method] for dataset in scores.datasets]
@@ -157,7 +168,7 @@ def rank(scores: Scores, metric: str, *, blocks: str = "runs", alpha: float = 0.
     errors = np.column_stack(columns)
     tested = friedman_test(errors)
     distance = critical_distance(len(whole), tested.blocks, alpha=alpha)
-    left_out = tuple(method for method in scores.methods if method not in whole)
+    left_out = tuple(method for method in ranked if method not in whole)
     return Ranking(tuple(whole), errors, tested, distance, alpha, left_out)
 
 

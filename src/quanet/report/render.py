@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from pathlib import Path
 
 from rich import box
 from rich.console import Console, Group
@@ -13,6 +14,8 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from quanet.errors import InvalidSetting
+from quanet.report.files import write_whole
 from quanet.report.tables import Entry, Table
 
 
@@ -258,3 +261,31 @@ FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
     "html": to_html,
 }
 SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".txt": "terminal"}
+
+
+def choose_format(wanted: str | None, output: Path | None) -> str:
+    """The format that is wanted, else that of the file's ending, else the terminal's.
+
+    Examples
+    --------
+    >>> choose_format(None, Path("table.tex")), choose_format("html", None), choose_format(None, None)
+    ('latex', 'html', 'terminal')
+    """
+    if wanted is not None:
+        return str(wanted)
+    if output is None:
+        return "terminal"
+    if output.suffix.lower() not in SUFFIXES:
+        raise InvalidSetting(
+            f"a table's file ends in {', '.join(SUFFIXES)}; {output.name!r} does not. Name the format, or one of these."
+        )
+    return SUFFIXES[output.suffix.lower()]
+
+
+def write_tables(tables: Sequence[Table], form: str, output: Path | None) -> str:
+    """Write tables to a file, whole or not at all; without a file, return their text."""
+    text = FORMATS[form](tables)
+    if output is None:
+        return text
+    write_whole(output, text.encode())
+    return ""

@@ -151,7 +151,8 @@ def _error_column(scores: Scores, dataset: str, metric: str) -> list[Entry]:
     if not keys:
         return [Entry() for _ in scores.methods]
     means = {key: float(scores.errors[key].mean()) for key in keys}
-    best = min(keys, key=means.__getitem__)
+    competing = [key for key in keys if key[2] not in scores.aside]
+    best = min(competing or keys, key=means.__getitem__)
     places = _places(list(means.values()))
     column = []
     for method in scores.methods:
@@ -159,10 +160,11 @@ def _error_column(scores: Scores, dataset: str, metric: str) -> list[Entry]:
         if key not in means:
             column.append(Entry())
         elif key == best:
-            column.append(Entry(f"{means[key]:.{places}f}", best=True))
+            column.append(Entry(f"{means[key]:.{places}f}", best=method not in scores.aside))
         else:
             runs, least = scores.errors[key], scores.errors[best]
-            mark = daggers(float(paired_t_test(runs, least))) if len(runs) > 1 else ""
+            tested = len(runs) > 1 and method not in scores.aside
+            mark = daggers(float(paired_t_test(runs, least))) if tested else ""
             detail = _percent(means[key] / means[best] - 1) if means[best] > 0 else ""
             column.append(Entry(f"{means[key]:.{places}f}", mark, detail))
     return column
@@ -232,6 +234,8 @@ def _error_notes(scores: Scores) -> list[str]:
         )
     if single:
         notes.append(f"No t-test, as there is one run only: {', '.join(single)}.")
+    if scores.aside:
+        notes.append(f"Shown but not competing, so neither bold nor tested: {', '.join(scores.aside)}.")
     if standing := [name for name in scores.datasets if name in STAND_INS]:
         notes.append(f"Stand-ins are other data than the paper's: {', '.join(standing)}.")
     return notes
