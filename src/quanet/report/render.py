@@ -137,7 +137,7 @@ TEX = {
     "<": "$<$",
     ">": "$>$",
     "=": "$=$",
-    "†": r"\dag{}",
+    "†": r"$\dagger$",
     "≥": r"$\geq$",
     "≤": r"$\leq$",
 }
@@ -163,8 +163,9 @@ def _latex(table: Table) -> str:
     ]
     # Daggers hang out to the right, so that the digits stay below each other.
     shape = "l" + "".join("r@{\\hspace{1.1em}}" + ("r" if detail else "") for detail in details)
-    # A table of many columns takes the page's width, whatever its own; a small one would only be blown up.
-    star, opened, closed = ("*", "\\resizebox{\\textwidth}{!}{%", "}") if sum(wide) > 8 else ("", "", "")
+    # Many columns go across a page of two columns, and very many are shrunk to it; a small table would be blown up.
+    star = "*" if sum(wide) > 4 else ""
+    opened, closed = ("\\resizebox{\\textwidth}{!}{%", "}") if sum(wide) > 8 else ("", "")
     lines = [rf"\begin{{table{star}}}", r"\centering", opened, rf"\begin{{tabular}}{{{shape}}}", r"\toprule"]
     if _grouped(table):
         spans = [sum(wide[i] for i in members) for _, members in groups]
@@ -210,7 +211,7 @@ tbody tr:nth-child(even){background:#f5f6f7}
 tbody th{font-weight:400}
 td small{color:#666;display:inline-block;min-width:4.2em}
 td sup{display:inline-block;min-width:1.2em;text-align:left;line-height:0}
-p.note{color:#444;font-size:.87rem;margin:.2rem 0;max-width:60rem}
+p.note{color:#444;font-size:.9em;margin:.2em 0;max-width:66em}
 @media print{body{margin:0;font-size:9px}.wide{overflow:visible}}"""
 
 
