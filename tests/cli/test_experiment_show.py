@@ -10,7 +10,7 @@ from quanet.evaluation.cells import Cell
 from quanet.evaluation.limits import Limit, limits_to_json
 from tests.made_cells import noisy_cells
 
-METHODS = ("CC", "EMQ", "QuaNet.paper")
+METHODS = ("CC", "EMQ", "QuaNet.paper", "Leaking")
 
 
 @pytest.fixture
@@ -21,7 +21,8 @@ def folder(monkeypatch, tmp_path):
     del cells[Cell("kindle-device", "EMQ", 2)]
     store = ModuleType("quanet.experiments.store")
     store.read_cells = lambda folder: cells
-    store.read_manifest = lambda folder: {"cells": planned}
+    datasets = {"imdb": {"stand_in": ""}, "kindle-device": {"stand_in": "KINDLE"}}
+    store.read_manifest = lambda folder: {"cells": planned, "datasets": datasets, "aside": ["Leaking"]}
     store.cells_of = lambda manifest: manifest["cells"]
     monkeypatch.setitem(sys.modules, "quanet.experiments", ModuleType("quanet.experiments"))
     monkeypatch.setitem(sys.modules, "quanet.experiments.store", store)
@@ -40,10 +41,13 @@ def call(monkeypatch, *words, width="200"):
 
 
 def test_the_table_is_printed_with_what_is_missing(monkeypatch, capsys, folder):
-    assert call(monkeypatch, "table", folder, "--tests", "--against-paper") == 0
+    assert call(monkeypatch, "table", folder, "--tests", "--against-paper", "--aside", "Leaking") == 0
     printed = capsys.readouterr().out
     for word in ("Mean errors", "IMDB", "Beside the paper's figures", "Friedman", "QuaNet.paper", "difference"):
         assert word in printed
+    assert "not competing, so neither bold nor tested: Leaking." in printed
+    assert "kindle-device" in printed
+    assert "(stand-in for KINDLE)" in printed
     assert "missing (-- above): kindle-device / EMQ: run 2." in printed.replace("\n", " ")
 
 
@@ -86,7 +90,7 @@ def test_every_figure_is_drawn(monkeypatch, capsys, folder, kind):
     [
         (("table", "--metric", "aae"), "Did you mean 'ae'?"),
         (("table", "-o", "table.doc"), "a table's file ends in .md, .tex, .html, .txt; 'table.doc' does not"),
-        (("table", "--aside", "XY"), "no method is called 'XY'; there are CC, EMQ, QuaNet.paper"),
+        (("table", "--aside", "XY"), "no method is called 'XY'; there are CC, EMQ, QuaNet.paper, Leaking"),
         (("figure", "--kind", "bias", "-o", "f.gif"), "ends in .svg, .png, .pdf; 'f.gif' is not supported"),
         (("figure", "--kind", "error", "-o", "f.svg", "--limits", "none.json"), "none.json holds no limits"),
     ],

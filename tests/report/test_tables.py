@@ -8,7 +8,7 @@ from quanet.evaluation.cells import Cell
 from quanet.evaluation.scores import score
 from quanet.evaluation.significance import paired_t_test
 from quanet.report.published import TABLE_1
-from quanet.report.tables import Column, Entry, comparison_table, daggers, error_table, ranking_table
+from quanet.report.tables import Column, Entry, comparison_table, daggers, error_table, experiment_tables, ranking_table
 from tests.made_cells import constant_cells, noisy_cells
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "paper" / "quanet-cikm2018.tex"
@@ -107,6 +107,21 @@ def test_an_incomplete_method_keeps_the_papers_figure():
     del cells[Cell("imdb", "CC", 0)]
     table = comparison_table(score(cells, ["ae"]))
     assert [entry.text for entry in dict(table.rows)["CC"]] == ["--", "0.096", "--"]
+
+
+def test_a_dataset_that_is_said_to_stand_in_is_never_compared():
+    scores = score(noisy_cells(["imdb", "hp"]), ["ae"], stand_ins={"hp": "HP"})
+    assert {c.group for c in error_table(scores).columns} == {"IMDB", "hp (stand-in for HP)"}
+    assert {c.group for c in comparison_table(scores).columns} == {"IMDB AE"}
+
+
+def test_a_table_that_cannot_be_made_leaves_a_note():
+    scores = score(noisy_cells(["amazon-devices"], ["CC"]), ["ae"])
+    [table] = experiment_tables(scores, against_paper=True, tests=True)
+    assert any(note.startswith("No comparison: nothing here is in the paper's table") for note in table.notes)
+    assert any(note.startswith("No ranks: ranks need at least 2 methods") for note in table.notes)
+    assert experiment_tables(scores) == [error_table(scores)]
+    assert len(experiment_tables(score(noisy_cells()), against_paper=True, tests=True)) == 3
 
 
 def test_stand_ins_alone_have_nothing_to_be_compared_with():

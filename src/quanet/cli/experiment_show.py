@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -56,7 +56,9 @@ def register(app: typer.Typer) -> None:
 
 def table(
     folder: Folder,
-    metric: Annotated[list[str] | None, typer.Option(help="ae, rae, kld, ...; may be given again.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="ae, rae, kld, ...; may be given again. Without it, the plan's.")
+    ] = None,
     form: Annotated[
         Format | None,
         typer.Option("--format", help="Without it, by the ending of the output: .md, .tex, .html, .txt."),
@@ -75,16 +77,18 @@ def table(
     """
     from quanet.evaluation.scores import score
     from quanet.report.render import choose_format, to_terminal, write_tables
-    from quanet.report.tables import comparison_table, error_table, ranking_table
+    from quanet.report.tables import experiment_tables
 
     chosen = choose_format(form, output)
-    cells, expected = _read(folder)
-    scores = score(cells, metric or ("ae", "rae", "kld"), expected=expected, aside=aside or ())
-    tables = [error_table(scores)]
-    if against_paper:
-        tables.append(comparison_table(scores))
-    if tests:
-        tables.append(ranking_table(scores, blocks=blocks))
+    found = _read(folder, aside)
+    scores = score(
+        found.cells,
+        metric or found.metrics,
+        expected=found.expected,
+        aside=found.aside,
+        stand_ins=found.stand_ins,
+    )
+    tables = experiment_tables(scores, against_paper=against_paper, tests=tests, blocks=blocks)
     if output is None and chosen == Format.terminal:
         console.print(to_terminal(tables, console))
     elif text := write_tables(tables, chosen, output):
@@ -117,14 +121,39 @@ def figure(
     stored = folder / "limits.json"
     source = limits or (stored if stored.exists() else None)
     bounds = read_limits(source) if source else None
-    cells, _ = _read(folder)
-    drawn = experiment_figure(cells, kind, metric=metric, limits=bounds, blocks=blocks, aside=aside or ())
+    found = _read(folder, aside)
+    drawn = experiment_figure(
+        found.cells,
+        kind,
+        metric=metric,
+        limits=bounds,
+        blocks=blocks,
+        aside=found.aside,
+        stand_ins=found.stand_ins,
+    )
     save_figure(drawn, output)
     problems.print(f"Figure: {output}")
 
 
-def _read(folder: Path) -> "tuple[Mapping[Cell, Outcome], tuple[Cell, ...]]":
-    """What is finished, and what the plan asks for."""
+class _Experiment(NamedTuple):
+    """What is finished, what the plan asks for, and what its folder says of it."""
+
+    cells: "Mapping[Cell, Outcome]"
+    expected: "tuple[Cell, ...]"
+    metrics: tuple[str, ...]
+    aside: tuple[str, ...]
+    stand_ins: dict[str, str]
+
+
+def _read(folder: Path, aside: list[str] | None) -> _Experiment:
     from quanet.experiments.store import cells_of, read_cells, read_manifest  # type: ignore[import-not-found,unused-ignore]
 
-    return read_cells(folder), tuple(cells_of(read_manifest(folder)))
+    about = read_manifest(folder)
+    datasets = about.get("datasets", {}).items()
+    return _Experiment(
+        read_cells(folder),
+        tuple(cells_of(about)),
+        tuple(about.get("metrics", ("ae", "rae", "kld"))),
+        tuple(dict.fromkeys([*about.get("aside", ()), *(aside or ())])),
+        {name: said["stand_in"] for name, said in datasets if said.get("stand_in")},
+    )

@@ -1,7 +1,7 @@
 """Mean errors of an experiment's methods on its datasets, run by run, and what is missing."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Scores:
     errors : (r,) one number a run, by metric, dataset and method; of those alone that have every run.
     missing : cells that should be there.
     aside : methods that are shown but do not compete, such as ones that have seen test data.
+    stand_ins : datasets that stand in for others, and for which.
     """
 
     datasets: tuple[str, ...]
@@ -36,6 +37,7 @@ class Scores:
     errors: Mapping[tuple[str, str, str], FloatArray]
     missing: tuple[Cell, ...]
     aside: tuple[str, ...] = ()
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +67,7 @@ def score(
     *,
     expected: Iterable[Cell] = (),
     aside: Sequence[str] = (),
+    stand_ins: Mapping[str, str] | None = None,
 ) -> Scores:
     """Mean errors of every run, where all methods of a dataset and run have met the same bags.
 
@@ -75,6 +78,7 @@ def score(
     expected : the cells of the plan, in its order; without them, every method seen is expected in every run seen of
         every dataset seen.
     aside : methods that are shown but do not compete.
+    stand_ins : datasets that stand in for others, and for which.
     """
     names = tuple(dict.fromkeys(metric.lower() for metric in metrics))
     for name in names:
@@ -107,6 +111,7 @@ def score(
         errors,
         tuple(cell for cell in wanted if cell not in cells),
         tuple(aside),
+        dict(stand_ins or {}),
     )
 
 

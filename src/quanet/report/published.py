@@ -68,7 +68,7 @@ ROWS = {
 }
 
 
-def dataset_title(name: str) -> str:
+def dataset_title(name: str, stand_ins: Mapping[str, str] = STAND_INS) -> str:
     """How a dataset is headed: by the paper's name, by its own, or as the stand-in that it is.
 
     Examples
@@ -76,7 +76,7 @@ def dataset_title(name: str) -> str:
     >>> dataset_title("imdb"), dataset_title("kindle-device"), dataset_title("airline")
     ('IMDB', 'kindle-device (stand-in for Kindle)', 'airline')
     """
-    if stands_for := STAND_INS.get(name):
+    if stands_for := {**STAND_INS, **stand_ins}.get(name):
         return f"{name} (stand-in for {stands_for})"
     return DATASETS.get(name, name)
 

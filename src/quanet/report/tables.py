@@ -1,7 +1,7 @@
 """Tables of an experiment as plain data, so that terminal, Markdown, LaTeX and HTML cannot disagree."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,6 +61,24 @@ class Table:
         return replace(self, title=title, columns=columns, rows=rows, notes=())
 
 
+def experiment_tables(
+    scores: Scores, *, against_paper: bool = False, tests: bool = False, blocks: str = "runs"
+) -> list[Table]:
+    """The table of errors and those asked for beside it; one that cannot be made yet leaves a note of why."""
+    tables = [error_table(scores)]
+    extras: list[tuple[bool, str, Callable[[], Table]]] = [
+        (against_paper, "No comparison", lambda: comparison_table(scores)),
+        (tests, "No ranks", lambda: ranking_table(scores, blocks=blocks)),
+    ]
+    for wanted, absent, make in extras:
+        if wanted:
+            try:
+                tables.append(make())
+            except InvalidData as error:
+                tables[0] = replace(tables[0], notes=(*tables[0].notes, f"{absent}: {error}"))
+    return tables
+
+
 def error_table(scores: Scores) -> Table:
     r"""The paper's Table 1: mean errors by method, dataset and metric, the best one, how far the others are.
 
@@ -71,7 +89,7 @@ def error_table(scores: Scores) -> Table:
     columns, by_column = [], []
     for dataset in scores.datasets:
         for metric in scores.metrics:
-            columns.append(Column(metric.upper(), dataset_title(dataset)))
+            columns.append(Column(metric.upper(), dataset_title(dataset, scores.stand_ins)))
             by_column.append(_error_column(scores, dataset, metric))
     rows = tuple((method, tuple(column[i] for column in by_column)) for i, method in enumerate(scores.methods))
     return Table("Mean errors", tuple(columns), rows, (*_error_notes(scores), *_missing_note(scores.missing)))
@@ -82,7 +100,7 @@ def comparison_table(scores: Scores) -> Table:
 
     Only the paper's own datasets and methods are compared: a stand-in never is.
     """
-    datasets = [name for name in scores.datasets if name in DATASETS]
+    datasets = [name for name in scores.datasets if name in DATASETS and name not in scores.stand_ins]
     metrics = [name for name in scores.metrics if name in ("ae", "rae", "kld")]
     methods = [name for name in scores.methods if paper_row(name)]
     if not (datasets and metrics and methods):
@@ -95,7 +113,7 @@ def comparison_table(scores: Scores) -> Table:
     by_column: list[Sequence[Entry]] = []
     for dataset in datasets:
         for metric in metrics:
-            group = f"{dataset_title(dataset)} {metric.upper()}"
+            group = f"{dataset_title(dataset, scores.stand_ins)} {metric.upper()}"
             columns += [Column(title, group) for title in ("here", "paper", "difference")]
             places = _places([scores.errors[key].mean() for key in _keys(scores, dataset, metric)])
             by_column += zip(*(_beside(scores, dataset, m, metric, places) for m in methods), strict=True)
@@ -109,8 +127,9 @@ def comparison_table(scores: Scores) -> Table:
     ]
     if others := [name for name in scores.methods if name not in methods]:
         notes.append(f"Without a row in the paper: {', '.join(others)}.")
-    if apart := [name for name in scores.datasets if name not in DATASETS]:
-        notes.append(f"Not compared, as they are not the paper's data: {', '.join(dataset_title(d) for d in apart)}.")
+    if apart := [name for name in scores.datasets if name not in datasets]:
+        told = ", ".join(dataset_title(name, scores.stand_ins) for name in apart)
+        notes.append(f"Not compared, as they are not the paper's data: {told}.")
     return Table("Beside the paper's figures", tuple(columns), rows, (*notes, *_missing_note(scores.missing)))
 
 
@@ -223,10 +242,10 @@ def _error_notes(scores: Scores) -> list[str]:
         sizes = f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
         runs = len(scores.runs[dataset])
         told = f"{runs} run{'s' if runs > 1 else ''} of {bags:,} bags of {sizes}"
-        designs.setdefault(told, []).append(dataset_title(dataset))
+        designs.setdefault(told, []).append(dataset_title(dataset, scores.stand_ins))
     told = "; ".join(design if len(designs) == 1 else f"{', '.join(on)}: {design}" for design, on in designs.items())
     notes = [f"Mean over {told}. Bold: the least; beside the others, how much larger they are."]
-    single = [dataset_title(name) for name in scores.datasets if len(scores.runs[name]) < 2]
+    single = [dataset_title(name, scores.stand_ins) for name in scores.datasets if len(scores.runs[name]) < 2]
     if len(single) < len(scores.datasets):
         notes.append(
             "Two-tailed paired t-test over runs against the least: †† not significantly different at .05 (p ≥ .05), "
@@ -236,7 +255,7 @@ def _error_notes(scores: Scores) -> list[str]:
         notes.append(f"No t-test, as there is one run only: {', '.join(single)}.")
     if scores.aside:
         notes.append(f"Shown but not competing, so neither bold nor tested: {', '.join(scores.aside)}.")
-    if standing := [name for name in scores.datasets if name in STAND_INS]:
+    if standing := [name for name in scores.datasets if name in {**STAND_INS, **scores.stand_ins}]:
         notes.append(f"Stand-ins are other data than the paper's: {', '.join(standing)}.")
     return notes
 

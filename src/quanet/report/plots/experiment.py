@@ -36,6 +36,7 @@ def experiment_figure(
     limits: Mapping[str, Limit] | None = None,
     blocks: str = "runs",
     aside: Sequence[str] = (),
+    stand_ins: Mapping[str, str] | None = None,
 ) -> Figure:
     """A figure over the outcomes of an experiment.
 
@@ -49,25 +50,27 @@ def experiment_figure(
     limits : by dataset; of the absolute error, so drawn for the metric "ae" alone.
     blocks : what ranks are over, see `rank`.
     aside : methods that do not compete, so are not ranked.
+    stand_ins : datasets that stand in for others, and for which.
     """
+    if kind == "ranks":
+        return _ranks(score(cells, [metric], aside=aside), blocks)
+    titles = {cell.dataset: dataset_title(cell.dataset, stand_ins or {}) for cell in cells}
     if kind == "estimates":
-        return _estimates(estimate_curves(cells))
+        return _estimates(estimate_curves(cells), titles)
     if kind == "shift":
-        return _errors(error_curves(cells, metric=metric, against="shift"), metric, {}, shift=True)
+        return _errors(error_curves(cells, metric=metric, against="shift"), titles, metric, {}, shift=True)
     if kind == "bias":
-        return _bias(bias_boxes(cells))
+        return _bias(bias_boxes(cells), titles)
     if kind == "error":
         panels = error_curves(cells, metric=metric)
         bounds = (limits or {}) if metric == "ae" else {}
-        return _errors(panels, metric, bounds)
-    if kind == "ranks":
-        return _ranks(score(cells, [metric], aside=aside), blocks)
+        return _errors(panels, titles, metric, bounds)
     raise InvalidSetting(f"no figure is called {kind!r}; there are {', '.join(KINDS)}.")
 
 
-def _estimates(panels: Panels) -> Figure:
+def _estimates(panels: Panels, titles: Mapping[str, str]) -> Figure:
     figure, blocks, strip = panel_figure(
-        [dataset_title(name) for name in panels.datasets],
+        [titles[name] for name in panels.datasets],
         len(panels.methods),
         height=1.02,
         xlabel=f"true prevalence of {panels.label}",
@@ -94,9 +97,11 @@ def _estimates(panels: Panels) -> Figure:
     return figure
 
 
-def _errors(panels: Panels, metric: str, limits: Mapping[str, Limit], *, shift: bool = False) -> Figure:
+def _errors(
+    panels: Panels, titles: Mapping[str, str], metric: str, limits: Mapping[str, Limit], *, shift: bool = False
+) -> Figure:
     figure, blocks, strip = panel_figure(
-        [dataset_title(name) for name in panels.datasets],
+        [titles[name] for name in panels.datasets],
         len(panels.methods),
         height=0.85,
         xlabel="distance of a bag's prevalence from training" if shift else f"true prevalence of {panels.label}",
@@ -128,9 +133,9 @@ def _errors(panels: Panels, metric: str, limits: Mapping[str, Limit], *, shift: 
     return figure
 
 
-def _bias(panels: Panels) -> Figure:
+def _bias(panels: Panels, titles: Mapping[str, str]) -> Figure:
     figure, blocks, strip = panel_figure(
-        [dataset_title(name) for name in panels.datasets],
+        [titles[name] for name in panels.datasets],
         len(panels.methods),
         height=0.85,
         xlabel=f"true prevalence of {panels.label}",
