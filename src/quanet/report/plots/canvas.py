@@ -42,8 +42,8 @@ def panel_figure(
     """
     columns = panel_columns(panels)
     rows = -(-panels // columns)
-    block, strip = rows * (height * min(COLUMNS / columns, 2) + 0.25) + 0.4, 0.3
-    heights = [*[block] * (len(titles) - 1), block + 0.16, strip]  # the last block has the label of the x-axis
+    block, strip = rows * (height * min(COLUMNS / columns, 2) + 0.25) + 0.44, 0.3
+    heights = [*[block] * (len(titles) - 1), block + 0.22, strip]  # the last block has the label of the x-axis
     figure = _figure(WIDTH, sum(heights))
     parts: list[SubFigure] = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False).flat)
     blocks = []
