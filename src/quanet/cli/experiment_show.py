@@ -146,7 +146,7 @@ class _Experiment(NamedTuple):
 
 
 def _read(folder: Path, aside: list[str] | None) -> _Experiment:
-    from quanet.experiments.store import cells_of, read_cells, read_manifest  # type: ignore[import-not-found,unused-ignore]
+    from quanet.experiments.store import cells_of, read_cells, read_manifest
 
     about = read_manifest(folder)
     datasets = about.get("datasets", {}).items()

@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from quanet import __version__
-from quanet.cli import datasets, experiment
+from quanet.cli import datasets, experiment, experiment_show
 from quanet.cli.console import console, problems
 from quanet.cli.demo import demo
 from quanet.errors import QuanetError
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.add_typer(datasets.app, name="datasets")
+experiment_show.register(experiment.app)
 app.add_typer(experiment.app, name="experiment")
 
 
