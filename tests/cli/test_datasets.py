@@ -37,7 +37,9 @@ def command():
     started = []
 
     def start(*words):
-        code = "from quanet.cli.main import run; run()"
+        # Tests that run in the background ignore SIGINT, and what they start would inherit that.
+        heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        code = f"{heed}; from quanet.cli.main import run; run()"
         started.append(
             subprocess.Popen(
                 [sys.executable, "-c", code, "datasets", *words],

@@ -17,7 +17,6 @@ from urllib.request import Request, urlopen
 
 from filelock import FileLock
 
-from quanet import __version__
 from quanet.errors import DownloadFailed
 
 Progress: TypeAlias = Callable[[int, int | None], None]  # bytes there, bytes in all where the server says it
@@ -121,7 +120,7 @@ def _attempt(url: str, part: Path, progress: Progress | None) -> None:
     if have and remembered.get("url") != url:
         part.unlink()  # of another server: it may be another file
         have = 0
-    headers = {"User-Agent": f"quanet/{__version__}", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": "quanet", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
         if remembered.get("validator"):
