@@ -17,6 +17,7 @@ from quanet.kernels import compiled
 
 Numbers = NDArray[Any]  # whole numbers of 32 or 64 bits
 MANY_TEXTS = 1000  # from here on, a term that occurs in one or two texts is left out
+FEWEST_BITS = 16
 MOST_BITS = 22  # of a hash; four million numbers hold the terms of 25,000 long reviews with room to spare
 AT_A_TIME = 2**21  # characters that are read together, to bound memory
 OTHER, WORD, SPACE = 0, 1, 2  # kinds of characters
@@ -47,7 +48,7 @@ class Terms:
     def fit_transform(self, texts: list[str]) -> csr_matrix:
         """Learn which terms are frequent enough, and weigh them: (n, d), float32."""
         size = sum(map(len, texts)) * self.longest
-        self.bits = min(MOST_BITS, max(10, size.bit_length() + 1))
+        self.bits = min(MOST_BITS, max(FEWEST_BITS, size.bit_length() + 4))
         frequency = np.zeros(2**self.bits, dtype=np.int32)
         last = np.full(2**self.bits, -1, dtype=np.int32)
         first = 0
