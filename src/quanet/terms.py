@@ -118,7 +118,8 @@ def _kind(character: str) -> int:
 
 @compiled
 def _mixed(before: np.uint64, value: np.uint64) -> np.uint64:
-    mixed = (before ^ value) * np.uint64(0x9E3779B97F4A7C15)
+    # Multiplied first: the order of the two matters, as that of words does.
+    mixed = (before * np.uint64(0xBF58476D1CE4E5B9) ^ value) * np.uint64(0x9E3779B97F4A7C15)
     return mixed ^ (mixed >> np.uint64(29))
 
 
