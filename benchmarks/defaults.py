@@ -18,6 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.special import softmax
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from quanet import APP, EMQ, PACC, UPP, Dataset, TextClassifier, evaluate
 from quanet.calibration import METHODS
@@ -26,6 +29,7 @@ from quanet.simplex import encode
 from quanet.text import VIEWS
 
 Errors = dict[str, tuple[float, ...]]
+BEFORE = "one model of words and pairs"  # scikit-learn's, which was the default once
 DATED = ("amazon-devices-train", "kindle-store-train")
 SEEDS = {"kindle-device-train": 6}
 
@@ -70,12 +74,15 @@ def views(data: Dataset, learn: np.ndarray, held: np.ndarray, cv: int) -> Errors
     texts, y, k = np.array(data.X, dtype=object), data.y, len(data.classes)
     codes = encode(y[learn], data.classes)
     logs = {}
-    for view in VIEWS:
-        fitted, posteriors, rows = cross_fit(TextClassifier(views=(view,)), texts[learn], codes, data.classes, cv=cv)
-        logs[view] = np.log(posteriors), np.log(fitted.predict_proba(texts[held]))
+    single = TfidfVectorizer(ngram_range=(1, 2), min_df=3 if len(learn) >= 1000 else 1, sublinear_tf=True)
+    classifiers = {view: TextClassifier(views=(view,)) for view in VIEWS}
+    classifiers[BEFORE] = make_pipeline(single, LogisticRegression(C=10, max_iter=1000))
+    for name, classifier in classifiers.items():
+        fitted, posteriors, rows = cross_fit(classifier, texts[learn], codes, data.classes, cv=cv)
+        logs[name] = np.log(posteriors), np.log(fitted.predict_proba(texts[held]))
     protocol = APP(repeats=20) if k == 2 else UPP(bag_size=500, repeats=400)
     found = {}
-    for chosen in [some for size in range(1, len(VIEWS) + 1) for some in combinations(VIEWS, size)]:
+    for chosen in [(BEFORE,), *(some for size in range(1, len(VIEWS) + 1) for some in combinations(VIEWS, size))]:
         out_of_fold, pool = (softmax(np.mean([logs[view][i] for view in chosen], axis=0), axis=1) for i in (0, 1))
         for calibration in ("bcts", "vector"):
             method = EMQ("precomputed", calibration=calibration).fit(out_of_fold, y[learn][rows])

@@ -19,7 +19,7 @@ from quanet.kernels import compiled
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[Any]  # as scipy has them: whole numbers of 32 or 64 bits
-TOLERANCE = 5e-4  # mean change of a posterior in one pass, at which the descent ends
+TOLERANCE = 1e-4  # mean change of a posterior in one pass, at which the descent ends
 PASSES = 50
 
 
