@@ -57,6 +57,15 @@ def test_signs_that_belong_to_a_letter_are_part_of_the_word():
     assert Terms("words", 1).fit_transform(["हिन्दी में", "cafe\u0301 e\u0301te\u0301"]).shape == (2, 4)
 
 
+def test_rows_as_new_are_those_of_terms_fitted_to_the_others():
+    texts = ["a b", "a c d", "b c e"]
+    terms, others = Terms("words", 1), Terms("words", 1)
+    rows = terms.as_new(terms.fit_transform(texts), np.array([2])).toarray()
+    others.fit_transform(texts[:2])
+    assert (rows > 0).sum() == (others.transform(texts[2:]).toarray() > 0).sum() == 2
+    np.testing.assert_allclose(np.linalg.norm(rows), 1, rtol=1e-6)
+
+
 def test_batches_change_nothing(monkeypatch):
     whole = Terms("characters", 4).fit_transform(TEXTS)
     monkeypatch.setattr(room, "AT_A_TIME", 10)

@@ -55,7 +55,8 @@ class Terms:
         for batch in in_batches(texts):
             _count_texts(self.unit == "words", *_characters(batch), self.longest, self.bits, first, last, frequency)
             first += len(batch)
-        kept = np.flatnonzero(frequency >= (3 if len(texts) >= MANY_TEXTS else 1))
+        self.rarest = 3 if len(texts) >= MANY_TEXTS else 1
+        kept = np.flatnonzero(frequency >= self.rarest)
         # Frequent terms lie side by side in memory then, which makes every pass over the matrix quicker.
         kept = kept[np.argsort(-frequency[kept], kind="stable")]
         self.hashes: IntArray = kept.astype(np.int32)
@@ -77,6 +78,21 @@ class Terms:
             filled = start
         _weigh(data, indices, ends, self.idf)
         return csr_matrix((data, indices, ends), shape=(len(texts), len(self.hashes)))
+
+    def as_new(self, matrix: csr_matrix, held: IntArray) -> csr_matrix:
+        """Rows `held` of the matrix the terms were fitted to, as if they were new to the others.
+
+        Terms that are too rare in the others go, and what is left has length one again. New texts lose their unknown
+        terms like that; rows that keep them would be shorter in the rest, and their scores nearer to zero.
+        """
+        rows = matrix[held]
+        size = matrix.shape[1]
+        elsewhere = np.bincount(matrix.indices, minlength=size) - np.bincount(rows.indices, minlength=size)
+        rows.data *= (elsewhere >= self.rarest)[rows.indices]
+        squares = np.bincount(np.repeat(np.arange(len(held)), np.diff(rows.indptr)), rows.data**2, len(held))
+        lengths = np.sqrt(np.where(squares > 0, squares, 1)).astype(np.float32)
+        rows.data /= np.repeat(lengths, np.diff(rows.indptr))
+        return rows
 
     def _counted(self, texts: list[str], column: IntArray) -> tuple[Numbers, Numbers, IntArray]:
         """Columns and counts of the terms of all texts, and how many terms each text has."""

@@ -211,7 +211,8 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
                 # Started from the fit to all texts, a fold's regression still ends in its own optimum.
                 weights, _ = self._regress(view, matrix, own * seen, start=dual)
                 for at, fold in enumerate(part):
-                    logits[fold][:, c] += scores(matrix[folds[fold][1]], weights[:, at : at + 1])[:, 0]
+                    rows = self.terms_[VIEWS[view]].as_new(matrix, folds[fold][1])
+                    logits[fold][:, c] += scores(rows, weights[:, at : at + 1])[:, 0]
         return np.hstack(fitted)
 
     def _regress(
