@@ -29,7 +29,7 @@ from quanet.simplex import encode
 from quanet.text import VIEWS
 
 Errors = dict[str, tuple[float, ...]]
-BEFORE = "one model of words and pairs"  # scikit-learn's, which was the default once
+BEFORE = "one model of words and pairs"  # scikit-learn's, its terms counted in every fold
 DATED = ("amazon-devices-train", "kindle-store-train")
 SEEDS = {"kindle-device-train": 6}
 
