@@ -65,10 +65,38 @@ def clone_without_memory(fitted):
     return copy
 
 
-def test_of_a_long_text_the_beginning_is_read(fitted):
-    one, other, third = fitted.transform([LONG, LONG + "And a dreadful end.", "A dreadful start. " + LONG])
-    np.testing.assert_allclose(one, other, atol=1e-6)
-    assert np.abs(one - third).max() > 1e-3
+def test_a_long_text_is_read_to_its_end(fitted):
+    one, other = fitted.transform([LONG, LONG + "And a dreadful end. " * 40])
+    assert np.abs(one - other).max() > 1e-3
+    np.testing.assert_allclose(np.linalg.norm([one, other], axis=1), 1, atol=1e-5)
+
+
+def test_a_long_text_is_the_mean_of_its_pieces_by_length(fitted):
+    words = [f"{a} {b}" for a in GOOD for b in THINGS]
+    text = " ".join(words)
+    pieces, owners, sizes = sentences.in_pieces(["short", text, ""], fitted.encoder_)
+    assert owners.tolist() == [0, *[1] * (len(pieces) - 2), 2]
+    assert " ".join(pieces[1:-1]) == text
+    assert sizes[1:-1].max() <= 254
+    assert np.ptp(sizes[1:-2]) == 0
+    vectors = clone_without_memory(fitted).transform(pieces[1:-1])
+    mean = sizes[1:-1] @ vectors
+    whole = clone_without_memory(fitted).transform([text, "short"])[0]
+    np.testing.assert_allclose(whole, mean / np.linalg.norm(mean), atol=1e-4)
+
+
+def test_a_tokenizer_without_places_leaves_texts_whole(fitted):
+    class Slow:
+        is_fast = False
+
+        def num_special_tokens_to_add(self):
+            return 2
+
+    class Encoder:
+        max_seq_length = 8
+        tokenizer = Slow()
+
+    assert sentences.in_pieces([LONG], Encoder())[0] == [LONG]
 
 
 def test_a_text_is_read_once_a_fit(counted):

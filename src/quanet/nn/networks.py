@@ -116,6 +116,7 @@ class SetNetwork(nn.Module):
     show : what an instance shows, from its features: (..., features) -> (..., shown).
     features, shown : widths before and after it.
     pooling : "mean" or "max" over the instances.
+    dropout : share of the embeddings' numbers that a training step leaves out.
     hidden, dense : widths of the layers before `features` and of the head.
 
     Examples
@@ -133,14 +134,19 @@ class SetNetwork(nn.Module):
         shown: int,
         *,
         pooling: str = "mean",
+        dropout: float = 0.5,
         hidden: int = 64,
         dense: int = 128,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         self.pooling = pooling
+        # Read whole, the few instances of a rare class would be learnt by heart, by their embeddings.
+        self.thin = nn.Dropout(dropout)
         self.widest = max(2 + embedding, hidden, shown)  # numbers held of an instance and class, at most
-        self.encode = nn.Sequential(nn.Linear(2 + embedding, hidden), nn.ReLU(), nn.Linear(hidden, features), show)
+        first = nn.Linear(2 + embedding, hidden)
+        nn.init.zeros_(first.weight[:, 2:])  # posteriors are read from the start, embeddings where they help
+        self.encode = nn.Sequential(first, nn.ReLU(), nn.Linear(hidden, features), show)
         self.head = nn.Sequential(
             nn.Linear(2 * shown, dense), nn.ReLU(), nn.Dropout(0.2),
             nn.Linear(dense, dense), nn.ReLU(), nn.Dropout(0.2),
@@ -164,11 +170,12 @@ class SetNetwork(nn.Module):
 
     def shown_by(self, rows: Tensor) -> Tensor:
         """(b, n, k + e) -> (b, k, n, shown)."""
-        posterior = rows[..., : rows.shape[-1] - self.embedding].transpose(1, 2).unsqueeze(-1)  # (b, k, n, 1)
-        embedding = rows[:, None, :, rows.shape[-1] - self.embedding :].expand(-1, posterior.shape[1], -1, -1)
+        k = rows.shape[-1] - self.embedding
+        posterior, embedding = rows[..., :k].transpose(1, 2).unsqueeze(-1), rows[..., k:]  # (b, k, n, 1), (b, n, e)
         # Log-odds tell near-certain instances apart; clipped, so that none outweighs all the others.
         odds = posterior.logit(eps=1e-4) / 4
-        shown: Tensor = self.encode(torch.cat([posterior, odds, embedding], dim=-1))
+        for_each_class = self.thin(embedding).unsqueeze(1).expand(-1, k, -1, -1)
+        shown: Tensor = self.encode(torch.cat([posterior, odds, for_each_class], dim=-1))
         return shown
 
 

@@ -1,6 +1,8 @@
 """Texts as sentence embeddings: a pretrained encoder, which knows no labels, and a regression on what it gives."""
 
+import math
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -33,8 +35,8 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     """Logistic regression on sentence embeddings (Reimers and Gurevych, EMNLP 2019); `transform` is the embedding.
 
     A pretrained transformer reads the text; only the regression learns, so the embedding knows no labels and QuaNet can
-    cross-fit. Of a text longer than the model's limit (256 tokens for the default) the beginning is read. Every text
-    is embedded once a fit, also with cross-fitting: embeddings of the last texts are remembered.
+    cross-fit. A text beyond the model's limit (256 tokens for the default) is read in pieces of equal length, and its
+    embedding is their mean. Every text is embedded once a fit, also with cross-fitting: the last ones are remembered.
 
     Saved, it keeps the model's name and a checksum, not its weights: they are public, never change here, and would add
     90 MB or more to every quantifier. To load it the same model must be on the machine, by that name or in that folder;
@@ -168,16 +170,52 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         return rows.astype(float)
 
     def _read(self, texts: list[str]) -> NDArray[np.float32]:
+        """Embeddings (n, e) of new texts; of one read in pieces their mean, by length, and no shorter a vector."""
         device = resolve_device(self.device)
+        pieces, owners, sizes = in_pieces(texts, self.encoder_)
         with full_precision(device), torch.no_grad():
             found = self.encoder_.encode(
-                texts,
+                pieces,
                 batch_size=self.batch_size,
                 show_progress_bar=self.progress,
                 convert_to_numpy=True,
                 device=str(device),
             )
-        return np.asarray(found, dtype=np.float32)
+        if len(pieces) == len(texts):
+            return np.asarray(found, dtype=np.float32)
+        total = np.zeros((len(texts), found.shape[1]))
+        np.add.at(total, owners, found * sizes[:, None])
+        wanted = np.bincount(owners, sizes * np.linalg.norm(found, axis=1)) / np.bincount(owners, sizes)
+        return (total * (wanted / np.maximum(np.linalg.norm(total, axis=1), 1e-12))[:, None]).astype(np.float32)
+
+
+def in_pieces(texts: list[str], encoder: Any) -> tuple[list[str], IntArray, IntArray]:
+    """Texts, those beyond the model's limit in pieces of about equal length; whose they are, and their tokens.
+
+    A tokenizer that cannot say where its tokens stand in a text leaves the text whole, and the model cuts it off.
+    """
+    tokenizer = encoder.tokenizer
+    limit = (encoder.max_seq_length or sys.maxsize) - tokenizer.num_special_tokens_to_add()
+    pieces: list[str] = []
+    owners, sizes = [], []
+    for owner, text in enumerate(texts):
+        spans: list[tuple[int, int]] = []
+        if len(text) > limit and getattr(tokenizer, "is_fast", False):  # a token has at least one character
+            spans = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)[
+                "offset_mapping"
+            ]
+        if len(spans) <= limit:
+            pieces.append(text)
+            owners.append(owner)
+            sizes.append(1)
+            continue
+        step = math.ceil(len(spans) / math.ceil(len(spans) / limit))
+        for start in range(0, len(spans), step):
+            part = spans[start : start + step]
+            pieces.append(text[part[0][0] : part[-1][1]])
+            owners.append(owner)
+            sizes.append(len(part))
+    return pieces, np.array(owners, dtype=np.intp), np.array(sizes, dtype=np.intp)
 
 
 def load_encoder(model: str | os.PathLike[str] | None, *, download: bool = True) -> Any:

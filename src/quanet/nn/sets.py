@@ -29,7 +29,7 @@ from quanet.simplex import count
 
 AT_A_TIME = 2**21  # numbers in the widest layer at once when estimating: 16 megabytes
 FEWEST = 4  # instances of a class, so that both pools have some
-RECIPE = Recipe(bags=50, sizes=(20, 500), batches=50, lr=1e-3, groups=None)
+RECIPE = Recipe(bags=50, sizes=(20, 500), batches=50, lr=3e-3, groups=None)
 
 
 class SetQuantifier(Quantifier):
