@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC
 from quanet import (
     APP,
     CC,
+    UPP,
     Bags,
     DeepSets,
     Gaussians,
@@ -153,6 +154,19 @@ def test_it_learns_what_counting_gets_wrong(monkeypatch, make):
     counted = evaluate(CC("precomputed").fit(train, y), pool, y_pool, protocol, rng=0).error().mean()
     assert found < 0.7 * counted
     assert [epoch.number for epoch in network.history_] == list(range(5))
+
+
+def test_it_learns_three_classes(monkeypatch):
+    monkeypatch.setattr(sets, "RECIPE", Recipe(bags=30, sizes=(20, 100), batches=40, lr=3e-3, groups=None))
+    source, prior = Gaussians(k=3, distance=2.0), [0.7, 0.2, 0.1]
+    (train, y), (pool, y_pool) = source.draw(prior, 2000, rng=3), source.draw([1 / 3] * 3, 2000, rng=4)
+    train, pool = source.posteriors(train, prior), source.posteriors(pool, prior)
+    protocol = UPP(bag_size=100, repeats=100)
+    found, counted = (
+        evaluate(method.fit(train, y), pool, y_pool, protocol, rng=0).error().mean()
+        for method in (DeepSets("precomputed", **QUICK | {"max_epochs": 5}), CC("precomputed"))
+    )
+    assert found < 0.7 * counted
 
 
 def test_the_highest_feature_shows_whether_a_class_is_there(monkeypatch):

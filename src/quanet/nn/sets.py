@@ -139,9 +139,10 @@ class SetQuantifier(Quantifier):
     def _train(self, train_pool: Pool, stop_pool: Pool, device: torch.device, rng: np.random.Generator) -> None:
         self.network_ = self._new_network().to(device)
         longest = RECIPE.sizes[1]
+        bags = max(5, 2 * RECIPE.bags // train_pool.k)  # a step costs the same, however many classes read the rows
 
         def stream(pool: Pool, batches: int, sizes: tuple[int, int]) -> Iterator[Batch]:
-            return row_batches(pool, device, batches=batches, bags=RECIPE.bags, sizes=sizes, rng=rng)
+            return row_batches(pool, device, batches=batches, bags=bags, sizes=sizes, rng=rng)
 
         epochs = train(
             self.network_,
