@@ -70,7 +70,7 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         self,
         model: str | os.PathLike[str] | None = None,
         *,
-        C: float = 0.01,
+        C: float = 0.003,
         batch_size: int = 32,
         device: str = "auto",
         progress: bool = False,
