@@ -65,6 +65,10 @@ if TYPE_CHECKING:
     from quanet.metrics import squared_error as squared_error
     from quanet.nn.estimator import QuaNet as QuaNet
     from quanet.nn.lstm import LSTMClassifier as LSTMClassifier
+    from quanet.nn.sentences import SentenceClassifier as SentenceClassifier
+    from quanet.nn.sets import DeepSets as DeepSets
+    from quanet.nn.sets import GMNet as GMNet
+    from quanet.nn.sets import HistNetQ as HistNetQ
     from quanet.persist.folder import load as load
     from quanet.persist.folder import save as save
     from quanet.protocols import APP as APP
@@ -111,6 +115,8 @@ _ROOMS = {
     ),
     "nn.estimator": ("QuaNet",),
     "nn.lstm": ("LSTMClassifier",),
+    "nn.sentences": ("SentenceClassifier",),
+    "nn.sets": ("DeepSets", "GMNet", "HistNetQ"),
     "persist.folder": ("load", "save"),
     "protocols": ("APP", "NPP", "UPP", "ByGroup", "Dirichlet"),
     "testing": ("check_quantifier",),

@@ -114,3 +114,13 @@ def training_batches(
             order = np.take_along_axis(drawn.indices, np.argsort(posteriors[..., 1], axis=1), axis=1)
             rows = table[torch.as_tensor(order, device=device)]
             yield rows, *to_tensors(device, statistics.of_the_paper(posteriors), drawn.prevalences)
+
+
+def row_batches(
+    pool: Pool, device: torch.device, *, batches: int, bags: int, sizes: tuple[int, int], rng: np.random.Generator
+) -> Iterator[tuple[Tensor, ...]]:
+    """Batches of bags of one random size each, as whole rows (b, n, k + e), and their true prevalences (b, k)."""
+    table = to_tensors(device, pool.rows)[0]  # sent once; only row numbers travel
+    for _ in range(batches):
+        drawn = pool.draw(bags, int(np.exp(rng.uniform(np.log(sizes[0]), np.log(sizes[1] + 1)))), rng=rng)
+        yield table[torch.as_tensor(drawn.indices, device=device)], *to_tensors(device, drawn.prevalences)

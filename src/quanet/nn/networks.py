@@ -1,5 +1,7 @@
 """Forward passes: shapes and equations only."""
 
+from functools import reduce
+
 import torch
 from torch import Tensor, nn
 
@@ -100,3 +102,126 @@ class ResidualNetwork(nn.Module):
         embedding = hidden.transpose(0, 1).reshape(b, k, -1)
         change = self.residual(self.head(torch.cat([embedding, statistics], dim=-1))).squeeze(-1)
         return (base + change).log_softmax(dim=-1)
+
+
+class SetNetwork(nn.Module):
+    """Bag of rows to log prevalences: what every instance shows is pooled over the bag; any number of classes.
+
+    One network serves all classes: it reads the rows with one class's posterior in front, and gives that class's score
+    from its own pooled description and the mean of all. So classes in another order give the same answer in that order.
+
+    Parameters
+    ----------
+    embedding : e, columns of a row after the posteriors.
+    show : what an instance shows, from its features: (..., features) -> (..., shown).
+    features, shown : widths before and after it.
+    pooling : "mean" or "max" over the instances.
+    dropout : share of the embeddings' numbers that a training step leaves out.
+    hidden, dense : widths of the layers before `features` and of the head.
+
+    Examples
+    --------
+    >>> rows = torch.cat([torch.full((2, 5, 3), 1 / 3), torch.rand(2, 5, 4)], dim=-1)
+    >>> SetNetwork(4, nn.ReLU(), 8, 8)(rows).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        embedding: int,
+        show: nn.Module,
+        features: int,
+        shown: int,
+        *,
+        pooling: str = "mean",
+        dropout: float = 0.5,
+        hidden: int = 64,
+        dense: int = 128,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.pooling = pooling
+        # Read whole, the few instances of a rare class would be learnt by heart, by their embeddings.
+        self.thin = nn.Dropout(dropout)
+        self.widest = max(2 + embedding, hidden, shown)  # numbers held of an instance and class, at most
+        first = nn.Linear(2 + embedding, hidden)
+        nn.init.zeros_(first.weight[:, 2:])  # posteriors are read from the start, embeddings where they help
+        self.encode = nn.Sequential(first, nn.ReLU(), nn.Linear(hidden, features), show)
+        self.head = nn.Sequential(
+            nn.Linear(2 * shown, dense), nn.ReLU(), nn.Dropout(0.2),
+            nn.Linear(dense, dense), nn.ReLU(), nn.Dropout(0.2),
+            nn.Linear(dense, 1),
+        )  # fmt: skip
+
+    def forward(self, rows: Tensor, at_a_time: int | None = None) -> Tensor:
+        """(b, n, k + e) -> log prevalences (b, k); no more than `at_a_time` instances of a bag are held at once."""
+        pooled = self.pool(rows, at_a_time or rows.shape[1])
+        context = pooled.mean(dim=1, keepdim=True).expand_as(pooled)
+        scores: Tensor = self.head(torch.cat([pooled, context], dim=-1)).squeeze(-1)
+        return scores.log_softmax(dim=-1)
+
+    def pool(self, rows: Tensor, at_a_time: int) -> Tensor:
+        """(b, n, k + e) -> (b, k, shown)."""
+        n = rows.shape[1]
+        parts = (self.shown_by(rows[:, start : start + at_a_time]) for start in range(0, n, at_a_time))
+        if self.pooling == "max":
+            return reduce(torch.maximum, (part.amax(dim=2) for part in parts))
+        return reduce(torch.add, (part.sum(dim=2) for part in parts)) / n
+
+    def shown_by(self, rows: Tensor) -> Tensor:
+        """(b, n, k + e) -> (b, k, n, shown)."""
+        k = rows.shape[-1] - self.embedding
+        posterior, embedding = rows[..., :k].transpose(1, 2).unsqueeze(-1), rows[..., k:]  # (b, k, n, 1), (b, n, e)
+        # Log-odds tell near-certain instances apart; clipped, so that none outweighs all the others.
+        odds = posterior.logit(eps=1e-4) / 4
+        for_each_class = self.thin(embedding).unsqueeze(1).expand(-1, k, -1, -1)
+        shown: Tensor = self.encode(torch.cat([posterior, odds, for_each_class], dim=-1))
+        return shown
+
+
+class Histograms(nn.Module):
+    """Where each feature lies among equal bins from 0 to 1: its unit is shared by the two nearest centres.
+
+    The mean over a bag is a histogram of every feature, and its slope in the feature is piecewise constant.
+
+    Examples
+    --------
+    >>> Histograms(3)(torch.tensor([0.0, 0.0, 1.0986])).reshape(3, 3)[-1]  # of sigmoid(1.0986) = .75
+    tensor([0.0000, 0.5000, 0.5000])
+    """
+
+    def __init__(self, bins: int) -> None:
+        super().__init__()
+        self.bins = bins
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(..., f) -> (..., f * bins)."""
+        place = features.sigmoid().unsqueeze(-1) * (self.bins - 1)
+        centres = torch.arange(self.bins, dtype=place.dtype, device=place.device)
+        return (1 - (place - centres).abs()).clamp(min=0).flatten(-2)
+
+
+class GaussianLikelihoods(nn.Module):
+    r"""How likely an instance is under each of several Gaussians of the latent space, relative to their peaks.
+
+    .. math:: \exp\left(-\tfrac12 \lVert L_j (z - \mu_j) \rVert^2\right), \quad z = \text{sigmoid of the features}
+
+    The lower-triangular :math:`L_j`, of positive diagonal, is the Cholesky factor of the j-th Gaussian's precision.
+    """
+
+    def __init__(self, features: int, gaussians: int) -> None:
+        super().__init__()
+        self.centres = nn.Parameter(torch.rand(gaussians, features))
+        # Standard deviations of about 1/7 of the cube's side: wider than the gaps between centres.
+        self.log_diagonal = nn.Parameter(torch.full((gaussians, features), 2.0))
+        self.below = nn.Parameter(torch.zeros(gaussians, features, features))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(..., f) -> (..., gaussians)."""
+        factors = self.below.tril(-1) + torch.diag_embed(self.log_diagonal.exp())
+        gaussians, width, _ = factors.shape
+        # One product for all Gaussians: L (z - mu) = L z - L mu.
+        scaled = features.sigmoid() @ factors.flatten(0, 1).T
+        shift = (factors @ self.centres.unsqueeze(-1)).flatten()
+        distance = (scaled - shift).reshape(*features.shape[:-1], gaussians, width).square().sum(dim=-1)
+        return (-distance / 2).exp()

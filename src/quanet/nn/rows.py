@@ -55,7 +55,7 @@ class RowMaker:
             classifier = resolve_classifier(self.given, X, classes)
             if not hasattr(classifier, "predict_proba"):
                 raise InvalidSetting(
-                    f"QuaNet needs posteriors, and {classifier} has no predict_proba. "
+                    f"QuaNet needs posteriors, like every network over bags; {classifier} has no predict_proba. "
                     f"Wrap it: CalibratedClassifierCV({type(classifier).__name__}())."
                 )
             if isinstance(classifier, FrozenEstimator):
