@@ -1,9 +1,7 @@
 """QuaNet: a network that learns to count from bags of held-out rows, and leaves its base only for good reason."""
 
 import os
-import warnings
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -11,24 +9,22 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from scipy.stats import ttest_1samp
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from quanet.arrays import FloatArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
-from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.errors import InvalidSetting
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
 from quanet.nn.batches import Pool, base_estimate, pooled_inputs, sorted_inputs, training_batches
-from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.device import one_thread, resolve_device, seeded
 from quanet.nn.kept import network_as_arrays, restore_network
-from quanet.nn.loop import Batch, Epoch, train
+from quanet.nn.loop import Batch, train
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
-from quanet.nn.progress import progress_line
 from quanet.nn.rows import RowMaker
 from quanet.nn.statistics import Statistics
+from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
 
 AT_A_TIME = 2**22  # numbers of rows that pass through the network together
 GROUPS = 16  # quantile groups of the residual network
@@ -177,14 +173,13 @@ class QuaNet(Quantifier):
         """Fit the classifier to instances X and labels y (n,), then the network to bags of held-out rows."""
         if self.network not in RECIPES:
             raise InvalidSetting(f"network is one of {', '.join(RECIPES)}; got {self.network!r}.")
-        if self.checkpoint is not None and self.random_state is None:
-            raise InvalidSetting("a checkpoint is found again by its seed: give random_state a number.")
+        check_checkpoint(self)
         device = resolve_device(self.device)
         codes = self._learn_labels(X, y)
         k = len(self.classes_)
         if self.network == "paper" and k != 2:
             raise InvalidSetting(f"the paper's network is for two classes; y has {k}. Take QuaNet().")
-        self.rows_ = RowMaker(self._classifier_to_fit(), cv=self.cv, refine=self.network == "residual")
+        self.rows_ = RowMaker(classifier_to_fit(self), cv=self.cv, refine=self.network == "residual")
         rows, held = self.rows_.fit(X, codes, self.classes_)
         self.statistics_ = Statistics.fit(rows[:, :k], codes[held])
         rng = np.random.default_rng(self.random_state)
@@ -228,14 +223,6 @@ class QuaNet(Quantifier):
         width = self.rows_.width - len(self.classes_)
         return PaperNetwork(1 + width) if self.network == "paper" else ResidualNetwork(2 + width, 8)
 
-    def _classifier_to_fit(self) -> Any:
-        settings: dict[str, Any] = (
-            {} if isinstance(self.classifier, str) else getattr(self.classifier, "get_params", dict)()
-        )
-        if self.checkpoint is None or settings.get("checkpoint", "") is not None:
-            return self.classifier
-        return clone(self.classifier).set_params(checkpoint=self.checkpoint)
-
     def _shares(self) -> tuple[float, float, float]:
         # The paper's network has no guard, so nothing is kept back for one.
         return (0.75, 0.25, 1e-9) if self.network == "paper" else (0.6, 0.2, 0.2)
@@ -256,11 +243,7 @@ class QuaNet(Quantifier):
                 rng=rng,
             )
 
-        checkpoint = None
-        if self.checkpoint is not None:
-            facts = (self.network_, recipe, self.random_state, self.max_epochs, self.patience, device)
-            pools = (train_pool.rows, train_pool.codes, stop_pool.rows, stop_pool.codes)
-            checkpoint = Checkpoint(self.checkpoint, "quanet", *facts, *pools, rng=rng)
+        settings = (recipe, self.random_state, self.max_epochs, self.patience)
         epochs = train(
             self.network_,
             lambda: stream(train_pool, recipe.batches, recipe.sizes),
@@ -269,20 +252,9 @@ class QuaNet(Quantifier):
             lr=recipe.lr,
             max_epochs=self.max_epochs,
             patience=self.patience,
-            checkpoint=checkpoint,
+            checkpoint=checkpoint_of(self, (self.network_, settings, device), (train_pool, stop_pool), rng),
         )
-        self.history_: list[Epoch] = []
-        try:
-            with closing(epochs), progress_line("QuaNet", self.max_epochs, visible=self.progress) as show:
-                for epoch in epochs:
-                    self.history_.append(epoch)
-                    show(epoch)
-        except KeyboardInterrupt:
-            warnings.warn(
-                f"training was interrupted after {len(self.history_)} epochs; the best weights so far are kept.",
-                QuanetWarning,
-                stacklevel=4,
-            )
+        self.history_ = follow(epochs, "QuaNet", self.max_epochs, visible=self.progress)
 
     def _base(self, rows: FloatArray) -> FloatArray:
         return base_estimate(np.ascontiguousarray(rows[..., : len(self.classes_)]), self.statistics_)

@@ -1,9 +1,8 @@
 """The other set networks: what every instance shows is pooled over the bag, and the prevalences are read from that."""
 
-import warnings
+import os
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,21 +14,22 @@ from torch import nn
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
-from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.errors import InvalidData, InvalidSetting
 from quanet.nn.batches import Pool, row_batches
 from quanet.nn.device import one_thread, resolve_device, seeded
 from quanet.nn.estimator import Recipe
 from quanet.nn.kept import network_as_arrays, restore_network
-from quanet.nn.loop import Batch, Epoch, train
+from quanet.nn.loop import Batch, train
 from quanet.nn.losses import LOSSES
 from quanet.nn.networks import GaussianLikelihoods, Histograms, SetNetwork
-from quanet.nn.progress import progress_line
 from quanet.nn.rows import RowMaker
+from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
 from quanet.simplex import count
 
 AT_A_TIME = 2**21  # numbers in the widest layer at once when estimating: 16 megabytes
+NOT_OF_TRAINING = ("classifier", "cv", "device", "checkpoint", "progress")  # settings that rows say, or nothing
 FEWEST = 4  # instances of a class, so that both pools have some
-RECIPE = Recipe(bags=50, sizes=(20, 500), batches=50, lr=3e-3, groups=None)
+RECIPE = Recipe(bags=50, sizes=(20, 500), batches=50, stop_sizes=(250, 500), stop_batches=10, lr=3e-3, groups=None)
 
 
 class SetQuantifier(Quantifier):
@@ -50,6 +50,7 @@ class SetQuantifier(Quantifier):
         patience: int = 8,
         device: str = "auto",
         random_state: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = False,
     ) -> None:
         self.classifier = classifier
@@ -59,6 +60,7 @@ class SetQuantifier(Quantifier):
         self.patience = patience
         self.device = device
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.progress = progress
 
     @abstractmethod
@@ -68,9 +70,10 @@ class SetQuantifier(Quantifier):
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit the classifier to instances X and labels y (n,), then the network to bags of held-out rows."""
         self._check_settings()
+        check_checkpoint(self)
         device = resolve_device(self.device)
         codes = self._learn_labels(X, y)
-        self.rows_ = RowMaker(self.classifier, cv=self.cv, refine=True)
+        self.rows_ = RowMaker(classifier_to_fit(self), cv=self.cv, refine=True)
         rows, held = self.rows_.fit(X, codes, self.classes_)
         rng = np.random.default_rng(self.random_state)
         train_pool, stop_pool = self._pool(rows, codes[held]).parts((0.75, 0.25), rng=rng)
@@ -138,34 +141,23 @@ class SetQuantifier(Quantifier):
 
     def _train(self, train_pool: Pool, stop_pool: Pool, device: torch.device, rng: np.random.Generator) -> None:
         self.network_ = self._new_network().to(device)
-        longest = RECIPE.sizes[1]
         bags = max(5, 2 * RECIPE.bags // train_pool.k)  # a step costs the same, however many classes read the rows
 
         def stream(pool: Pool, batches: int, sizes: tuple[int, int]) -> Iterator[Batch]:
             return row_batches(pool, device, batches=batches, bags=bags, sizes=sizes, rng=rng)
 
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_OF_TRAINING}
         epochs = train(
             self.network_,
             lambda: stream(train_pool, RECIPE.batches, RECIPE.sizes),
-            list(stream(stop_pool, 10, (longest // 2, longest))),
+            list(stream(stop_pool, RECIPE.stop_batches, RECIPE.stop_sizes)),
             LOSSES[self.loss],
             lr=RECIPE.lr,
             max_epochs=self.max_epochs,
             patience=self.patience,
+            checkpoint=checkpoint_of(self, (self.network_, settings, device), (train_pool, stop_pool), rng),
         )
-        self.history_: list[Epoch] = []
-        try:
-            title = type(self).__name__
-            with closing(epochs), progress_line(title, self.max_epochs, visible=self.progress) as show:
-                for epoch in epochs:
-                    self.history_.append(epoch)
-                    show(epoch)
-        except KeyboardInterrupt:
-            warnings.warn(
-                f"training was interrupted after {len(self.history_)} epochs; the best weights so far are kept.",
-                QuanetWarning,
-                stacklevel=4,
-            )
+        self.history_ = follow(epochs, type(self).__name__, self.max_epochs, visible=self.progress)
 
 
 class HistNetQ(SetQuantifier):
@@ -182,7 +174,7 @@ class HistNetQ(SetQuantifier):
 
     Parameters
     ----------
-    classifier, cv, max_epochs, patience, device, random_state, progress : as for `QuaNet`.
+    classifier, cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
     features, bins : number of histograms, and of bins in each.
     loss : on prevalences, "ae", "rae", "mse" or "kld".
 
@@ -210,11 +202,12 @@ class HistNetQ(SetQuantifier):
         patience: int = 8,
         device: str = "auto",
         random_state: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = False,
     ) -> None:
         super().__init__(
             classifier, loss=loss, cv=cv, max_epochs=max_epochs, patience=patience, device=device,
-            random_state=random_state, progress=progress,
+            random_state=random_state, checkpoint=checkpoint, progress=progress,
         )  # fmt: skip
         self.features = features
         self.bins = bins
@@ -234,7 +227,7 @@ class GMNet(SetQuantifier):
 
     Parameters
     ----------
-    classifier, cv, max_epochs, patience, device, random_state, progress : as for `QuaNet`.
+    classifier, cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
     features : dimensions of the latent space.
     gaussians : their number.
     loss : on prevalences, "ae", "rae", "mse" or "kld".
@@ -263,11 +256,12 @@ class GMNet(SetQuantifier):
         patience: int = 8,
         device: str = "auto",
         random_state: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = False,
     ) -> None:
         super().__init__(
             classifier, loss=loss, cv=cv, max_epochs=max_epochs, patience=patience, device=device,
-            random_state=random_state, progress=progress,
+            random_state=random_state, checkpoint=checkpoint, progress=progress,
         )  # fmt: skip
         self.features = features
         self.gaussians = gaussians
@@ -285,7 +279,7 @@ class DeepSets(SetQuantifier):
 
     Parameters
     ----------
-    classifier, cv, max_epochs, patience, device, random_state, progress : as for `QuaNet`.
+    classifier, cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
     pooling : "mean", which forgets the bag's size, or "max", which does not.
     features : number of pooled features.
     loss : on prevalences, "ae", "rae", "mse" or "kld".
@@ -314,11 +308,12 @@ class DeepSets(SetQuantifier):
         patience: int = 8,
         device: str = "auto",
         random_state: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = False,
     ) -> None:
         super().__init__(
             classifier, loss=loss, cv=cv, max_epochs=max_epochs, patience=patience, device=device,
-            random_state=random_state, progress=progress,
+            random_state=random_state, checkpoint=checkpoint, progress=progress,
         )  # fmt: skip
         self.pooling = pooling
         self.features = features
