@@ -12,7 +12,7 @@ from quanet.experiments.engines import Here
 from quanet.experiments.pack import pack, read_packed
 from quanet.experiments.reader import read_plan
 from quanet.experiments.runner import RowsOf, Selection, run, state_of
-from quanet.experiments.store import Store, from_npz, read_all, read_cells, to_npz
+from quanet.experiments.store import Store, from_npz, read_all, read_cells, read_manifest, to_npz
 from tests.experiments.conftest import PLAN, write_words
 
 
@@ -251,6 +251,7 @@ def test_own_classes_lie_beside_the_plan_and_may_be_handed_the_test_set_if_the_p
     )
     about = Store(home / "out").read_cell(Cell("words", "P", 0), _key(home, "P"))[1]
     assert about["leak"] is True
+    assert read_manifest(home / "out")["aside"] == ["P"]
 
 
 def _key(home, method):

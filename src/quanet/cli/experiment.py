@@ -144,7 +144,7 @@ def _ended_by_signals(folder: Path) -> Iterator[None]:
     """Inside, Ctrl-C and SIGTERM end the work at once: a training must not take them for its own early end."""
 
     def end(number: int, _: object) -> None:
-        problems.print(f"Stopped. Finished cells are in {folder}; the same command goes on from there.")
+        problems.print(f"Stopped. Finished cells are in {folder}; the same command goes on from there.", soft_wrap=True)
         sys.exit(128 + number)
 
     if threading.current_thread() is not threading.main_thread():

@@ -113,6 +113,7 @@ def run(
                 "about": plan.about,
                 "metrics": list(plan.metrics),
                 "datasets": described,
+                "aside": [method.name for method in plan.methods if method.leak],  # shown, but no competitor
                 "plan": plan.text,
                 "cells": [[*cell, key] for cell, key in keys.items()],
             }
