@@ -21,7 +21,7 @@ def folder(monkeypatch, tmp_path):
     del cells[Cell("kindle-device", "EMQ", 2)]
     store = ModuleType("quanet.experiments.store")
     store.read_cells = lambda folder: cells
-    datasets = {"imdb": {"stand_in": ""}, "kindle-device": {"stand_in": "KINDLE"}}
+    datasets = {"imdb": {"stand_in": ""}, "kindle-device": {"stand_in": "stand-in for KINDLE"}}
     store.read_manifest = lambda folder: {"cells": planned, "datasets": datasets, "aside": ["Leaking"]}
     store.cells_of = lambda manifest: manifest["cells"]
     monkeypatch.setitem(sys.modules, "quanet.experiments", ModuleType("quanet.experiments"))

@@ -1,4 +1,5 @@
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +30,6 @@ from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.metrics import kullback_leibler_divergence, relative_absolute_error
 from quanet.nn import sets
 from quanet.nn.batches import Pool, row_batches
-from quanet.nn.estimator import Recipe
 from quanet.nn.losses import LOSSES
 from quanet.nn.networks import GaussianLikelihoods, Histograms, SetNetwork
 
@@ -45,7 +45,9 @@ every_network = pytest.mark.parametrize("make", MAKES, ids=NAMES)
 @pytest.fixture
 def small(monkeypatch):
     """A recipe of a few small batches, so that a fit takes a moment."""
-    monkeypatch.setattr(sets, "RECIPE", Recipe(bags=6, sizes=(20, 30), batches=2, lr=1e-3, groups=None))
+    monkeypatch.setattr(
+        sets, "RECIPE", replace(sets.RECIPE, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
+    )
 
 
 def random_network(show, features, shown, pooling="mean", embedding=3, seed=0):
@@ -145,7 +147,9 @@ def test_batches_are_rows_of_their_classes():
 
 @pytest.mark.parametrize("make", MAKES[:3], ids=NAMES[:3])
 def test_it_learns_what_counting_gets_wrong(monkeypatch, make):
-    monkeypatch.setattr(sets, "RECIPE", Recipe(bags=30, sizes=(20, 100), batches=40, lr=3e-3, groups=None))
+    monkeypatch.setattr(
+        sets, "RECIPE", replace(sets.RECIPE, bags=30, sizes=(20, 100), batches=40, stop_sizes=(50, 100))
+    )
     (train, y), (pool, y_pool) = SOURCE.draw([0.8, 0.2], 2000, rng=3), SOURCE.draw([0.5, 0.5], 2000, rng=4)
     train, pool = SOURCE.posteriors(train, [0.8, 0.2]), SOURCE.posteriors(pool, [0.8, 0.2])
     network = make("precomputed", **QUICK | {"max_epochs": 5}).fit(train, y)
@@ -157,7 +161,9 @@ def test_it_learns_what_counting_gets_wrong(monkeypatch, make):
 
 
 def test_it_learns_three_classes(monkeypatch):
-    monkeypatch.setattr(sets, "RECIPE", Recipe(bags=30, sizes=(20, 100), batches=40, lr=3e-3, groups=None))
+    monkeypatch.setattr(
+        sets, "RECIPE", replace(sets.RECIPE, bags=30, sizes=(20, 100), batches=40, stop_sizes=(50, 100))
+    )
     source, prior = Gaussians(k=3, distance=2.0), [0.7, 0.2, 0.1]
     (train, y), (pool, y_pool) = source.draw(prior, 2000, rng=3), source.draw([1 / 3] * 3, 2000, rng=4)
     train, pool = source.posteriors(train, prior), source.posteriors(pool, prior)
@@ -170,7 +176,7 @@ def test_it_learns_three_classes(monkeypatch):
 
 
 def test_the_highest_feature_shows_whether_a_class_is_there(monkeypatch):
-    monkeypatch.setattr(sets, "RECIPE", Recipe(bags=30, sizes=(20, 30), batches=40, lr=3e-3, groups=None))
+    monkeypatch.setattr(sets, "RECIPE", replace(sets.RECIPE, bags=30, sizes=(20, 30), batches=40, stop_sizes=(15, 30)))
     network = DeepSets("precomputed", pooling="max", **QUICK | {"max_epochs": 5}).fit(ROWS, CODES)
     losses = [epoch.valid_loss for epoch in network.history_]
     assert min(losses) < 0.9 * losses[0]

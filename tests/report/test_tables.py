@@ -32,8 +32,8 @@ def test_a_column_has_means_the_best_and_how_far_the_others_are():
     assert table.columns == (
         Column("AE", "IMDB"),
         Column("KLD", "IMDB"),
-        Column("AE", "kindle-device (stand-in for Kindle)"),
-        Column("KLD", "kindle-device (stand-in for Kindle)"),
+        Column("AE", "kindle-device (stand-in for KINDLE)"),
+        Column("KLD", "kindle-device (stand-in for KINDLE)"),
     )
     first = column(table, 0)
     assert first["QuaNet.paper"] == Entry("0.0200", best=True)
@@ -99,7 +99,7 @@ def test_our_figures_stand_beside_the_papers_and_stand_ins_do_not():
         "QuaNet.paper [QuaNet]": ["0.0200", "0.018", "+11 %"],
     }
     assert "Without a row in the paper: EMQ." in table.notes
-    assert any("not the paper's data: kindle-device (stand-in for Kindle)" in note for note in table.notes)
+    assert any("not the paper's data: kindle-device (stand-in for KINDLE)" in note for note in table.notes)
 
 
 def test_an_incomplete_method_keeps_the_papers_figure():
@@ -110,7 +110,7 @@ def test_an_incomplete_method_keeps_the_papers_figure():
 
 
 def test_a_dataset_that_is_said_to_stand_in_is_never_compared():
-    scores = score(noisy_cells(["imdb", "hp"]), ["ae"], stand_ins={"hp": "HP"})
+    scores = score(noisy_cells(["imdb", "hp"]), ["ae"], stand_ins={"hp": "stand-in for HP"})
     assert {c.group for c in error_table(scores).columns} == {"IMDB", "hp (stand-in for HP)"}
     assert {c.group for c in comparison_table(scores).columns} == {"IMDB AE"}
 

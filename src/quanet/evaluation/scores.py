@@ -26,7 +26,7 @@ class Scores:
     errors : (r,) one number a run, by metric, dataset and method; of those alone that have every run.
     missing : cells that should be there.
     aside : methods that are shown but do not compete, such as ones that have seen test data.
-    stand_ins : datasets that stand in for others, and for which.
+    stand_ins : datasets that stand in for others, and how: "stand-in for KINDLE".
     """
 
     datasets: tuple[str, ...]
@@ -78,7 +78,7 @@ def score(
     expected : the cells of the plan, in its order; without them, every method seen is expected in every run seen of
         every dataset seen.
     aside : methods that are shown but do not compete.
-    stand_ins : datasets that stand in for others, and for which.
+    stand_ins : datasets that stand in for others, and how: "stand-in for KINDLE".
     """
     names = tuple(dict.fromkeys(metric.lower() for metric in metrics))
     for name in names:

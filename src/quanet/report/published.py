@@ -7,6 +7,8 @@ its Table 1: means of 10 runs over 21 prevalences x 100 bags of 500.
 import re
 from collections.abc import Mapping
 
+from quanet.data.catalogue import STAND_INS
+
 METRICS = ("ae", "rae", "kld")
 
 # By dataset, then by row: AE, RAE, KLD.
@@ -47,8 +49,6 @@ TABLE_1: Mapping[str, Mapping[str, tuple[float, float, float]]] = {
 }
 
 DATASETS = {"imdb": "IMDB", "kindle": "Kindle", "hp": "HP"}
-# Public data of the same kind, where the paper's are not at hand. Never compared with its figures.
-STAND_INS = {"kindle-device": "Kindle", "kindle-store": "Kindle", "amazon-devices": "HP"}
 # By letters and digits of our names. EMQ is the paper's on naive Bayes alone, QuaNet in the paper's form alone.
 ROWS = {
     "cc": "CC",
@@ -74,10 +74,10 @@ def dataset_title(name: str, stand_ins: Mapping[str, str] = STAND_INS) -> str:
     Examples
     --------
     >>> dataset_title("imdb"), dataset_title("kindle-device"), dataset_title("airline")
-    ('IMDB', 'kindle-device (stand-in for Kindle)', 'airline')
+    ('IMDB', 'kindle-device (stand-in for KINDLE)', 'airline')
     """
-    if stands_for := {**STAND_INS, **stand_ins}.get(name):
-        return f"{name} (stand-in for {stands_for})"
+    if stand_in := {**STAND_INS, **stand_ins}.get(name):
+        return f"{name} ({stand_in})"
     return DATASETS.get(name, name)
 
 

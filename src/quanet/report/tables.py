@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from quanet.data.catalogue import STAND_INS
 from quanet.errors import InvalidData
 from quanet.evaluation.cells import Cell
 from quanet.evaluation.scores import Ranking, Scores, rank
 from quanet.evaluation.significance import alike, holm, paired_t_test, wilcoxon_test
-from quanet.report.published import DATASETS, STAND_INS, dataset_title, paper_row, published
+from quanet.report.published import DATASETS, dataset_title, paper_row, published
 
 NONE = "--"
 LEVELS = (0.005, 0.05)  # of the daggers

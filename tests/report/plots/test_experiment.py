@@ -35,7 +35,7 @@ def texts(ax):
 def test_a_panel_has_its_method_in_front_and_the_others_behind():
     figure = experiment_figure(CELLS, "estimates")
     curves = estimate_curves(CELLS).shown
-    assert [part.get_suptitle() for part in figure.subfigs[:2]] == ["IMDB", "kindle-device (stand-in for Kindle)"]
+    assert [part.get_suptitle() for part in figure.subfigs[:2]] == ["IMDB", "kindle-device (stand-in for KINDLE)"]
     for block, dataset in enumerate(("imdb", "kindle-device")):
         for number, method in enumerate(("CC", "EMQ", "QuaNet")):
             ax = panel(figure, block, number)

@@ -50,7 +50,7 @@ def experiment_figure(
     limits : by dataset; of the absolute error, so drawn for the metric "ae" alone.
     blocks : what ranks are over, see `rank`.
     aside : methods that do not compete, so are not ranked.
-    stand_ins : datasets that stand in for others, and for which.
+    stand_ins : datasets that stand in for others, and how: "stand-in for KINDLE".
     """
     if kind == "ranks":
         return _ranks(score(cells, [metric], aside=aside), blocks)
