@@ -22,7 +22,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     [('note.txt', 'all of it')]
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".new", delete=False) as file:
         part = Path(file.name)
         try:
             yield file

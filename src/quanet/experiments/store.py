@@ -14,7 +14,6 @@ import json
 import os
 import re
 import sys
-import uuid
 import warnings
 import zipfile
 import zlib
@@ -30,6 +29,7 @@ from quanet.arrays import FloatArray, LabelArray
 from quanet.errors import InvalidExperiment, QuanetWarning
 from quanet.evaluation.cells import Cell, Outcome
 from quanet.evaluation.results import Results
+from quanet.files import replacing
 
 MANIFEST, LOCK = "experiment.json", ".lock"
 About = dict[str, Any]
@@ -37,20 +37,13 @@ About = dict[str, Any]
 
 def write(path: Path, content: bytes) -> None:
     """Write a file whole, or not at all."""
-    new = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("xb") as file:
+        with replacing(path) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())  # on the disk before it takes its name
-        new.replace(path)
     except OSError as error:
         raise InvalidExperiment(
             f"{path} cannot be written: {error.strerror or error}. Finished cells are kept; make room, then run again."
         ) from error
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def to_npz(arrays: Mapping[str, Any], about: About, *, compressed: bool) -> bytes:
