@@ -104,7 +104,7 @@ def figure(
     metric: Annotated[str, typer.Option(help="Error of shift, error and ranks.")] = "ae",
     limits: Annotated[
         Path | None,
-        typer.Option(help="Cramér-Rao bounds for the error figure; FOLDER/limits.json if it is there."),
+        typer.Option(help="Cramér-Rao bounds for the error figure, in JSON; by default those of the cells."),
     ] = None,
     blocks: RankOver = Blocks.runs,
     aside: Aside = None,
@@ -114,13 +114,12 @@ def figure(
     Example: quanet experiment figure results/paper --kind estimates -o estimates.svg
     """
     from quanet.evaluation.limits import read_limits
+    from quanet.experiments.bounds import bounds_of
     from quanet.report.plots import check_suffix, save_figure
     from quanet.report.plots.experiment import experiment_figure
 
     check_suffix(output)
-    stored = folder / "limits.json"
-    source = limits or (stored if stored.exists() else None)
-    bounds = read_limits(source) if source else None
+    bounds = read_limits(limits) if limits else bounds_of(folder)
     found = _read(folder, aside)
     drawn = experiment_figure(
         found.cells,

@@ -22,6 +22,7 @@ from quanet.errors import InvalidExperiment
 from quanet.evaluation.cells import Cell
 from quanet.evaluation.evaluate import evaluate
 from quanet.evaluation.selection import GridSearchQ
+from quanet.experiments.bounds import bound_of
 from quanet.experiments.datasets import Parts, load
 from quanet.experiments.estimators import make, needs_seed, prepare, reads_posteriors_only, values_of
 from quanet.experiments.plan import Method, Plan
@@ -107,6 +108,8 @@ def make_rows(job: Job, dataset: str, classifier: str, run: int) -> float | Fail
         arrays["y_test"] = encode(parts.test.y, parts.train.classes)
         seconds = time.perf_counter() - started
         about = _about(parts) | {"seconds": seconds, "warnings": notes, "hardware": hardware(), "versions": versions()}
+        protocol = plan.draws(len(parts.train.classes))
+        about["limit"] = bound_of(arrays["test_posteriors"], parts.test.y, parts.train.classes, protocol)
         if said.grid is not None:
             about["chosen"] = {name: repr(value) for name, value in model_choice(fitted).items()}
         kept = {name: compact(values) for name, values in arrays.items()}
@@ -162,6 +165,7 @@ def run_cell(job: Job, cell: Cell) -> float | Failure:
             "seconds": {name: round(value, 4) for name, value in seconds.items()},
             "learnt": learnt_facts(quantifier),
             "rows": rows.about.get("digest", ""),
+            "limit": rows.about.get("limit"),
             "stand_in": rows.about["stand_in"],
             "leak": method.leak,
             "warnings": notes,
