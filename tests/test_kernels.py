@@ -1,3 +1,5 @@
+from types import ModuleType
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,9 +10,11 @@ from tests.strategies import posteriors
 
 def interpreted(monkeypatch):
     """The kernels as plain Python, which coverage can see and a debugger can step through."""
-    for name, kernel in vars(kernels).items():
-        if hasattr(kernel, "py_func"):
-            monkeypatch.setattr(kernels, name, kernel.py_func)
+    rooms = [kernels, *(value for value in vars(kernels).values() if isinstance(value, ModuleType))]
+    for room in rooms:
+        for name, kernel in list(vars(room).items()):
+            if hasattr(kernel, "py_func"):
+                monkeypatch.setattr(room, name, kernel.py_func)
     return kernels
 
 
@@ -74,14 +78,14 @@ def test_tiny_likelihoods_do_not_underflow():
 
 
 def test_where_no_cache_can_be_written_kernels_compile_all_the_same(monkeypatch):
-    real = kernels.numba.njit
+    real = kernels.compiler.numba.njit
 
     def without_cache(*arguments, **options):
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
         return real(*arguments, **options)
 
-    monkeypatch.setattr(kernels.numba, "njit", without_cache)
+    monkeypatch.setattr(kernels.compiler.numba, "njit", without_cache)
     assert kernels.compiled(lambda x: x + 1)(1) == 2
 
 
@@ -101,7 +105,7 @@ def test_certain_instances_are_counted_whatever_the_start(zeros, ones):
 
 
 def test_a_step_that_overshoots_is_shortened(monkeypatch):
-    room = interpreted(monkeypatch)
+    room = interpreted(monkeypatch).likelihood
     monkeypatch.setattr(room, "WARM_UP", 0)  # EM first would leave no bad start to Newton
     steps = []
     plain = room.expectation_step
