@@ -55,6 +55,44 @@ def test_compiled_and_plain_python_agree(k, monkeypatch):
     np.testing.assert_allclose(compiled[1][1], 1 / k)
 
 
+def test_the_searches_of_matching_are_the_same_in_plain_python(monkeypatch):
+    rng = np.random.default_rng(0)
+    templates, targets = rng.dirichlet(np.ones(9), size=2).T, rng.dirichlet(np.full(9, 0.4), size=7)
+    targets[0], targets[1] = templates[:, 0], templates[:, 1]  # the two ends
+    targets[2] = 0.0
+    scores, bags = np.sort(rng.random(20).round(2)), np.sort(rng.random((7, 6)).round(2), axis=1)
+    shares = np.sort(rng.random((20, 2)), axis=0)
+    shares /= shares[-1]
+    columns = rng.random((7, 6, 1)).round(1)
+    rows = np.concatenate([columns, (20 * columns).round(), (10 * columns).round()], axis=2)
+    table, above, beyond = rng.random((3, 1, 21, 2))
+
+    def run(room):
+        found = [np.zeros(7) for _ in range(4)]
+        for kind in range(3):
+            room.nearest_of_two(templates, targets, kind, 0.5, 1e-9, 100, found[kind])
+        room.nearest_by_order(scores, shares, bags, 0.5, found[3])
+        quadratics, linears, solved = np.tile(np.eye(2), (7, 1, 1)), np.zeros((7, 2)), np.full((7, 2), 0.5)
+        room.rank_quadratics(rows, table, above, beyond, quadratics, linears)
+        room.simplex_quadratics_each(quadratics, linears, solved)
+        cells = np.zeros((7, 21))
+        room.count_cells(rows[..., 1:2], np.array([0]), cells)
+        return [*found, quadratics, linears, solved, cells]
+
+    for one, other in zip(run(kernels), run(interpreted(monkeypatch)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.parametrize(("scores", "answer"), [([0.1, 0.2], 0.0), ([0.8, 0.9], 1.0), ([0.5, 0.5], 0.3)])
+def test_the_order_of_scores_decides_by_hand(scores, answer, monkeypatch):
+    # Two training scores, one of each class; where they are the same, nothing is known and the start stays.
+    known = np.array([0.5, 0.5]) if answer == 0.3 else np.array([0.2, 0.8])
+    shares = np.array([[1.0, 1.0], [1.0, 1.0]]) if answer == 0.3 else np.array([[1.0, 0.0], [1.0, 1.0]])
+    found = np.empty(1)
+    interpreted(monkeypatch).nearest_by_order(known, shares, np.array([scores]), 0.3, found)
+    assert found[0] == pytest.approx(answer)
+
+
 @given(posteriors(3))
 def test_newton_reaches_what_em_approaches(stack):
     k = stack.shape[-1]

@@ -13,5 +13,11 @@ from quanet.kernels.likelihood import contrasts as contrasts
 from quanet.kernels.likelihood import expectation_maximization as expectation_maximization
 from quanet.kernels.likelihood import expectation_step as expectation_step
 from quanet.kernels.likelihood import mixture_likelihood as mixture_likelihood
+from quanet.kernels.matching import count_cells as count_cells
+from quanet.kernels.matching import count_cubic as count_cubic
+from quanet.kernels.matching import nearest_by_order as nearest_by_order
+from quanet.kernels.matching import nearest_of_two as nearest_of_two
+from quanet.kernels.matching import rank_quadratics as rank_quadratics
+from quanet.kernels.matching import simplex_quadratics_each as simplex_quadratics_each
 from quanet.kernels.quadratic import simplex_quadratic as simplex_quadratic
 from quanet.kernels.quadratic import simplex_quadratics as simplex_quadratics
