@@ -37,6 +37,9 @@ from quanet import (
     HDx,
     HDy,
     Histogram,
+    KDEyCS,
+    KDEyHD,
+    KDEyML,
     Labels,
     Matching,
     MatchingX,
@@ -57,6 +60,7 @@ METHODS += [GridSearchQ(CC(), {"classifier": [None]}, protocol=UPP(bag_size=20, 
 METHODS += [GridSearchQ(SVMNKLD(), {"C": [0.1, 10.0]}, protocol=UPP(bag_size=20, repeats=30))]
 METHODS += [DMy(), DMy(divergence="topsoe", cumulative=True), EDx(), KMM(), MatchingX()]
 METHODS += [Matching(representation=Distances()), EDy(), EDy(metric="euclidean"), CvMy(), RUN(), Tikhonov()]
+METHODS += [KDEyML(), KDEyCS(), KDEyHD(trials=400)]
 METHODS += [Matching(representation=Moments(2), divergence="l2"), Matching(representation=GaussianKernel())]
 METHODS += [Matching(representation=Labels(), divergence="likelihood"), OneVsRest(HDy())]
 METHODS += [Matching(representation=Histogram((4, 6)), divergence="jensen-shannon")]

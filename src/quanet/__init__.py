@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from quanet.methods.features import MatchingX as MatchingX
     from quanet.methods.hellinger import HDx as HDx
     from quanet.methods.hellinger import HDy as HDy
+    from quanet.methods.kde import KDEyCS as KDEyCS
+    from quanet.methods.kde import KDEyHD as KDEyHD
+    from quanet.methods.kde import KDEyML as KDEyML
     from quanet.methods.kernel_means import Distances as Distances
     from quanet.methods.kernel_means import GaussianKernel as GaussianKernel
     from quanet.methods.matching import SMM as SMM
@@ -108,6 +111,7 @@ _ROOMS = {
     "methods.energy": ("CvMy", "EDy", "QUANTy", "SORD"),
     "methods.features": ("EDx", "KMM", "MatchingX"),
     "methods.hellinger": ("HDx", "HDy"),
+    "methods.kde": ("KDEyCS", "KDEyHD", "KDEyML"),
     "methods.kernel_means": ("Distances", "GaussianKernel"),
     "methods.matching": ("DMy", "DyS", "Matching", "SMM"),
     "methods.multiclass": ("OneVsRest",),

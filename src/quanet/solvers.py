@@ -141,8 +141,9 @@ class _Search:
 
     def run(self, start: FloatArray, tol: float, max_iter: int) -> FloatArray:
         points = np.tile(start, (len(self.targets), 1))
-        moving = np.arange(len(points))
-        for _ in range(max_iter):
+        filled = self.templates.max(axis=1) > 0
+        moving = np.flatnonzero((self.targets[:, filled] > 0).any(axis=1))  # the others share no bin with any class
+        for _ in range(max_iter if len(moving) else 0):
             change = self._step(points, moving)
             moving = moving[change >= tol]
             if not len(moving):
@@ -167,16 +168,18 @@ class _Search:
         here, bags = points[moving], self.targets[moving]
         penalty = None if self.penalty is None else self.penalty[moving]
         gradient = self._gradient(here, bags, penalty)
+        gradient -= np.einsum("bi,bi->b", gradient, here)[:, None]  # a constant is no slope where shares sum to one
         curvature = self.divergence.curvature(self._mixtures(here), bags)
         hessian = np.matmul(self.templates.T, curvature[:, :, None] * self.templates)
         if penalty is not None:
             hessian += penalty
         k = here.shape[1]
         diagonal = np.arange(k)
-        hessian[:, diagonal, diagonal] += RIDGE * np.trace(hessian, axis1=1, axis2=2)[:, None] / k + FLOOR
+        steepest = np.abs(gradient).max(axis=1, keepdims=True)
+        hessian[:, diagonal, diagonal] += RIDGE * (np.trace(hessian, axis1=1, axis2=2)[:, None] / k + RIDGE * steepest)
         there = here.copy()
         kernels.simplex_quadratics_each(hessian, np.einsum("bij,bj->bi", hessian, here) - gradient, there)
-        direction = there - here
+        direction = there / there.sum(axis=1, keepdims=True) - here
         length = self._lengths(here, direction, gradient, bags, penalty)
         points[moving] = here + length[:, None] * direction
         return np.abs(length[:, None] * direction).max(axis=1)

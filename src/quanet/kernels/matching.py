@@ -83,7 +83,7 @@ def nearest_of_two(
                 target[bins] = targets[i, j]
                 bins += 1
         out[i] = start
-        if distance <= 1e-12 or (bins == 0 and abs(drift) <= 1e-12):
+        if distance <= 1e-12 or bins == 0:
             continue
         at_zero = drift + slope_and_curvature(0.0, one, step, target, bins, kind)[0]
         at_one = drift + slope_and_curvature(1.0, one, step, target, bins, kind)[0]
