@@ -238,7 +238,7 @@ def nearer_to_the_optimum(problem: Problem, method: Method, returned: dict[str, 
     return [f"{np.max(residual[name] - least):.0e}" if name in residual else "-" for name in ("quanet", *PEERS)]
 
 
-def report(repeats: int, classes: list[int], families: list[str]) -> str:
+def report(repeats: int, classes: list[int], families: list[str], only: str) -> str:
     whole = ["| k | bags | method | quanet, ms | QuaPy is slower by | mlquantify is slower by |", "|" + "---|" * 6]
     alone = [
         "| k | method | quanet, bags/s | QuaPy | differs | mlquantify | differs | quantificationlib | differs |",
@@ -249,7 +249,7 @@ def report(repeats: int, classes: list[int], families: list[str]) -> str:
     for k in classes:
         problem = Problem(2, 500, 2100) if k == 2 else Problem(k, 1000, 500)
         size = f"{problem.bags:,} of {problem.bag_size:,}"
-        for method in [one for family in families for one in chosen[family](k)]:
+        for method in [one for family in families for one in chosen[family](k) if one.name.startswith(only)]:
             seconds, _ = rounds(whole_evaluations(problem, method), repeats, method.every)
             cells = [ratio(seconds, peer) for peer in PEERS[:2]]
             ours = 1e3 * np.median(seconds["quanet"])
@@ -317,10 +317,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--classes", type=int, nargs="+", default=[2, 4, 10, 28], help="numbers of classes")
     parser.add_argument("--family", nargs="+", default=["counting"], choices=["counting", "matching"])
+    parser.add_argument("--only", default="", help="methods whose names begin like this")
     arguments = parser.parse_args()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # the peers' own
-        text = report(arguments.rounds, arguments.classes, arguments.family)
+        text = report(arguments.rounds, arguments.classes, arguments.family, arguments.only)
     if arguments.output:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         arguments.output.write_text(text)

@@ -77,9 +77,11 @@ def test_the_searches_of_matching_are_the_same_in_plain_python(monkeypatch):
         room.simplex_quadratics_each(quadratics, linears, solved)
         cells = np.zeros((7, 21))
         room.count_cells(rows[..., 1:2], np.array([0]), cells)
+        bins = np.zeros((7, 6))
+        room.add_cells(cells, np.stack([np.arange(21) // 4, np.arange(21) // 11]), bins)
         spread = np.zeros((7, 14))
         room.count_cubic(bags, 0.1, spread)
-        return [*found, quadratics, linears, solved, cells, spread]
+        return [*found, quadratics, linears, solved, cells, bins, spread]
 
     for one, other in zip(run(kernels), run(interpreted(monkeypatch)), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)

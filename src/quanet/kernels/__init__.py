@@ -13,6 +13,7 @@ from quanet.kernels.likelihood import contrasts as contrasts
 from quanet.kernels.likelihood import expectation_maximization as expectation_maximization
 from quanet.kernels.likelihood import expectation_step as expectation_step
 from quanet.kernels.likelihood import mixture_likelihood as mixture_likelihood
+from quanet.kernels.matching import add_cells as add_cells
 from quanet.kernels.matching import count_cells as count_cells
 from quanet.kernels.matching import count_cubic as count_cubic
 from quanet.kernels.matching import nearest_by_order as nearest_by_order

@@ -20,6 +20,16 @@ def count_cells(cells: FloatArray, first: IntArray, out: FloatArray) -> None:
 
 
 @compiled
+def add_cells(cells: FloatArray, bins: IntArray, out: FloatArray) -> None:
+    """Add the counts of cells (b, g) to the bins that they are in, one in each of several divisions (s, g)."""
+    for i in range(cells.shape[0]):
+        for g in range(cells.shape[1]):
+            if cells[i, g] > 0.0:
+                for s in range(bins.shape[0]):
+                    out[i, bins[s, g]] += cells[i, g]
+
+
+@compiled
 def count_cubic(values: FloatArray, step: float, out: FloatArray) -> None:
     """Spread every value (b, n) over the four cells around it, as cubic interpolation weighs them; cell 1 is at 0."""
     b, n = values.shape

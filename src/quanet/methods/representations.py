@@ -84,11 +84,16 @@ class Histogram(Representation):
         # All bin numbers at once: cells between any two neighbouring edges are counted, and then added up to bins.
         self.edges_ = [np.unique(np.concatenate(one)) for one in inner]
         self.starts_ = np.cumsum([0, *(len(edges) + 1 for edges in self.edges_)])
-        self.positions_ = [
-            [np.searchsorted(edges, cuts) for cuts in one] for edges, one in zip(self.edges_, inner, strict=True)
-        ]
-        ends = np.cumsum(sizes * columns.shape[1]).tolist()
-        self.blocks_ = list(zip([0, *ends[:-1]], ends, strict=True))
+        ends = np.cumsum(sizes * columns.shape[1])
+        self.blocks_ = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+        bins = np.empty((len(sizes), int(self.starts_[-1])), dtype=np.intp)
+        for column, (edges, one) in enumerate(zip(self.edges_, inner, strict=True)):
+            cells = slice(self.starts_[column], self.starts_[column + 1])
+            for block, (size, cuts) in enumerate(zip(sizes, one, strict=True)):
+                last = np.searchsorted(edges, cuts)  # the last cell before each cut
+                home = self.blocks_[block][0] + column * size
+                bins[block, cells] = home + np.searchsorted(last, np.arange(len(edges) + 1))
+        self.bins_of_cells_ = bins
         return self
 
     def encode(self, columns: FloatArray) -> FloatArray:
@@ -104,19 +109,17 @@ class Histogram(Representation):
         bags = np.ascontiguousarray(rows).reshape(-1, n, columns)
         counts = np.zeros((len(bags), int(self.starts_[-1])))
         kernels.count_cells(bags, self.starts_[:-1], counts)
+        if len(self.bins_of_cells_) > 1:
+            cells, counts = counts, np.zeros((len(bags), self._blocks()[-1][1]))
+            kernels.add_cells(cells, self.bins_of_cells_, counts)
         counts /= n
-        if len(self.blocks_ or ()) > 1 or self.cumulative:
-            counts = self._bins_of(counts)
+        if self.cumulative:
+            parts = [counts[:, a:b].reshape(len(bags), columns, -1).cumsum(axis=2) for a, b in self._blocks()]
+            counts = np.concatenate([part.reshape(len(bags), -1) for part in parts], axis=1)
         return counts.reshape(*rows.shape[:-2], -1)
 
-    def _bins_of(self, cells: FloatArray) -> FloatArray:
-        below = [cells[:, a:b].cumsum(axis=1) for a, b in zip(self.starts_[:-1], self.starts_[1:], strict=True)]
-        parts = []
-        for block in range(len(self.positions_[0])):
-            for totals, positions in zip(below, self.positions_, strict=True):
-                reached = np.column_stack([totals[:, positions[block]], totals[:, -1]])
-                parts.append(reached if self.cumulative else np.diff(reached, axis=1, prepend=0.0))
-        return np.column_stack(parts)
+    def _blocks(self) -> list[tuple[int, int]]:
+        return self.blocks_ or []
 
 
 def _ranges(columns: FloatArray) -> list[tuple[float, float]]:
