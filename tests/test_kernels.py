@@ -61,7 +61,7 @@ def test_the_searches_of_matching_are_the_same_in_plain_python(monkeypatch):
     targets[0], targets[1] = templates[:, 0], templates[:, 1]  # the two ends
     targets[2] = 0.0
     scores, bags = np.sort(rng.random(20).round(2)), np.sort(rng.random((7, 6)).round(2), axis=1)
-    shares = np.sort(rng.random((20, 2)), axis=0)
+    shares = np.eye(2)[(scores + rng.normal(scale=0.2, size=20) > 0.5).astype(int)].cumsum(axis=0)
     shares /= shares[-1]
     columns = rng.random((7, 6, 1)).round(1)
     rows = np.concatenate([columns, (20 * columns).round(), (10 * columns).round()], axis=2)

@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import FunctionTransformer
 
 from quanet import (
     ACC,
@@ -40,7 +43,7 @@ from quanet.methods.matcher import middle
 from quanet.methods.matching import FEW_BINS, MANY_BINS
 from quanet.methods.unfolding import roughness
 from quanet.simplex import check_prevalences
-from quanet.solvers import nearest_mixtures
+from quanet.solvers import _Search, nearest_mixtures
 from tests.strategies import fixed_posteriors, posteriors
 
 GIVEN = "precomputed"
@@ -333,6 +336,27 @@ def test_texts_are_matched_by_their_embedding():
         EDx().fit(numbers, y).predict(texts)
 
 
+def test_sparse_features_and_fitted_transformers_do():
+    X, y, bag = fixed_features(2)
+    plain = EDx().fit(X, y).predict(bag)
+    np.testing.assert_allclose(EDx().fit(csr_matrix(X), y).predict(csr_matrix(bag)), plain)
+    frozen = FrozenEstimator(FunctionTransformer().fit(X))
+    np.testing.assert_allclose(EDx(frozen).fit(X, y).predict(bag), plain)
+
+
+@pytest.mark.parametrize("name", ["hellinger", "topsoe"])
+def test_a_step_into_the_wall_of_an_empty_bin_is_shortened(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    templates, target = rng.dirichlet(np.full(5, 0.15), size=3).T, rng.dirichlet(np.full(5, 0.15), size=1)
+    lengths, plain = [], _Search._lengths
+    monkeypatch.setattr(_Search, "_lengths", lambda *given: lengths.append(plain(*given)) or lengths[-1])
+    found = nearest_mixtures(templates, target, DIVERGENCES[name], np.full(3, 1 / 3))
+    assert np.min(lengths) < 1
+    trials = rng.dirichlet(np.full(3, 0.5), size=50_000)
+    heights = DIVERGENCES[name].value(np.maximum(np.vstack([found, trials]) @ templates.T, 1e-30), target).sum(axis=1)
+    assert heights[0] <= heights.min() + 1e-9
+
+
 def test_features_that_cannot_be_used_are_named():
     X, y = Gaussians().draw([0.5, 0.5], 100, rng=0)
     with pytest.raises(InvalidData, match=r"feature 1 of instance 3 is nan\. Fill"):
@@ -370,10 +394,11 @@ def test_bins_that_no_class_fills_say_nothing():
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_classes_that_look_alike_follow_the_prior_with_a_warning(k):
+@pytest.mark.parametrize("divergence", ["hellinger", "l2"])
+def test_classes_that_look_alike_follow_the_prior_with_a_warning(k, divergence):
     useless, y = np.full((30, k), 1 / k), np.arange(30) % k
     with pytest.warns(QuanetWarning, match="DMy cannot tell all classes apart"):
-        quantifier = DMy(GIVEN).fit(useless, y)
+        quantifier = DMy(GIVEN, divergence=divergence).fit(useless, y)
     np.testing.assert_allclose(quantifier.predict(useless), np.full(k, 1 / k), atol=1e-9)
 
 
