@@ -15,7 +15,7 @@ from quapy.method.non_aggregative import DMx
 from quapy.method.non_aggregative import EDx as TheirEDx
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from quanet import KMM, SMM, SORD, CvMy, DMy, DyS, EDx, EDy, HDx, HDy, KDEyCS, KDEyHD, KDEyML, QUANTy
+from quanet import SMM, SORD, CvMy, DMy, DyS, EDx, EDy, HDx, HDy, KDEyCS, KDEyHD, KDEyML, MatchingX, Moments, QUANTy
 
 
 class PassOn(ClassifierMixin, BaseEstimator):
@@ -130,12 +130,12 @@ def _of_features(k: int) -> list[Method]:
             every=dict.fromkeys(("quapy", "mlquantify", "quantificationlib"), every),
         ),
         Method(
-            "KMM (MMD)",
-            lambda _: KMM(gamma=0.5),
-            mlquantify=lambda: other.MMD_RKHS(gamma=0.5),
+            "MatchingX(Moments(), l2), mlquantify's MMD",
+            lambda _: MatchingX(representation=Moments(), divergence="l2"),
+            mlquantify=other.MMD_RKHS,
             features=True,
             pool=True,
-            every={"mlquantify": every},
+            every={"mlquantify": 5},
         ),
     ]
 

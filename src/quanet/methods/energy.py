@@ -30,7 +30,7 @@ class EDy(MatchingQuantifier):
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
-    metric : "manhattan" or "euclidean", see `Distances`; the same for two classes.
+    metric : "manhattan", as in QuaPy and quantificationlib, or "euclidean", as in mlquantify; the same for two classes.
 
     Examples
     --------

@@ -183,7 +183,8 @@ class KMM(MatchingX):
 
     Notes
     -----
-    mlquantify's MMD_RKHS compares kernel means at the training instances, not in the kernel's space.
+    mlquantify's MMD_RKHS matches the means of the features themselves, whatever its kernel: that is
+    ``MatchingX(representation=Moments(), divergence="l2")``.
 
     Examples
     --------

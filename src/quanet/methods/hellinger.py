@@ -133,7 +133,8 @@ class HDx(FeatureQuantifier):
 
     Notes
     -----
-    QuaPy's HDx searches 100 points from 0 to 1 (``step=1 / 99``), and leaves out values outside the range.
+    QuaPy's HDx searches 100 points from 0 to 1 (``step=1 / 99``), and leaves out values outside the range. mlquantify's
+    lays 2 to 30 bins between 0 and 1, whatever the features, and matches all of them together.
 
     Examples
     --------
