@@ -9,7 +9,10 @@ Two questions are asked, for 2 classes (the paper's protocol) and for 4, 10 and 
 - aggregation alone, on the very same bags, and by how much the estimates differ.
 
 Times are CPU seconds of one thread; a ratio is the peer's time over quanet's within one round, and its median and range
-over the rounds are given. Absolute times differ between machines, ratios hardly.
+over the rounds are given. Absolute times differ between machines, ratios hardly. A peer that would take hours is given
+every 5th to 420th bag, see `peer_methods.py`, and its time multiplied by that number.
+
+    python benchmarks/peers.py --family matching --classes 2 28
 """
 
 import argparse
@@ -33,29 +36,15 @@ import quantificationlib.baselines.ac
 import quantificationlib.baselines.cc
 import quantificationlib.multiclass.em
 import quapy
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from peer_methods import Method, PassOn, matching_methods
 from quanet import ACC, APP, CC, EMQ, PACC, PCC, UPP, Gaussians, evaluate
 
 PEERS = ("quapy", "mlquantify", "quantificationlib")
 MEMORY = Path(__file__).with_name("memory.py")
-
-
-class PassOn(ClassifierMixin, BaseEstimator):
-    """A classifier for libraries that must fit one: its instances are posteriors already."""
-
-    def fit(self, _X: Any, y: Any) -> "PassOn":
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict_proba(self, X: Any) -> Any:
-        return np.asarray(X)
-
-    def predict(self, X: Any) -> Any:
-        return self.classes_[np.asarray(X).argmax(axis=1)]
 
 
 @dataclass(frozen=True)
@@ -77,18 +66,6 @@ class Problem:
         made["protocol"] = APP(bag_size=500) if self.k == 2 else UPP(bag_size=self.bag_size, repeats=self.bags)
         for name, value in made.items():
             object.__setattr__(self, name, value)
-
-
-@dataclass(frozen=True)
-class Method:
-    """One method in every library; None where a library has no such method."""
-
-    name: str
-    quanet: Callable[[Any], Any]
-    quapy: Callable[[Any], Any] | None = None
-    mlquantify: Callable[[Problem], Any] | None = None
-    quantificationlib: Callable[[], Any] | None = None
-    soft: bool = True
 
 
 def methods(k: int) -> list[Method]:
@@ -147,55 +124,81 @@ def whole_evaluations(problem: Problem, method: Method) -> dict[str, Callable[[]
     if method.quapy:
         theirs = method.quapy(problem.classifier).fit(problem.held, problem.y_held)
         labelled = quapy.data.LabelledCollection(problem.pool, problem.y_pool)
+        every = method.every.get("quapy", 1)
         if problem.k == 2:
-            protocol = quapy.protocol.APP(labelled, sample_size=500, n_prevalences=21, repeats=100, random_state=0)
+            settings = _thinned(every)
+            protocol = quapy.protocol.APP(labelled, sample_size=500, random_state=0, **settings)
         else:
-            protocol = quapy.protocol.UPP(labelled, problem.bag_size, repeats=problem.bags, random_state=0)
+            protocol = quapy.protocol.UPP(labelled, problem.bag_size, repeats=problem.bags // every, random_state=0)
         calls["quapy"] = lambda: float(quapy.evaluation.evaluate(theirs, protocol, error_metric="mae"))
     if method.mlquantify:
-        other = method.mlquantify().fit(problem.classifier.predict_proba(problem.held), problem.y_held)
-        calls["mlquantify"] = lambda: _mlquantify_evaluation(problem, other)
+        held = problem.held if method.features else problem.classifier.predict_proba(problem.held)
+        other = method.mlquantify().fit(held, problem.y_held)
+        calls["mlquantify"] = lambda: _mlquantify_evaluation(problem, method, other)
     return calls
 
 
-def _mlquantify_evaluation(problem: Problem, quantifier: Any) -> float:
-    posteriors = problem.classifier.predict_proba(problem.pool)
-    draw = mlquantify.model_selection
+def _thinned(every: int) -> dict[str, int]:
+    """The paper's 21 prevalences and 100 bags each, or every so many-th of these 2,100."""
+    repeats = max(1, 100 // every)
+    return {"n_prevalences": 2100 // every // repeats, "repeats": repeats}
+
+
+def _mlquantify_evaluation(problem: Problem, method: Method, quantifier: Any) -> float:
+    rows = problem.pool if method.features else problem.classifier.predict_proba(problem.pool)
+    draw, every = mlquantify.model_selection, method.every.get("mlquantify", 1)
     if problem.k == 2:
-        protocol = draw.APP(batch_size=500, n_prevalences=21, repeats=100, random_state=0)
+        protocol = draw.APP(batch_size=500, random_state=0, **_thinned(every))
     else:
-        protocol = draw.UPP(batch_size=problem.bag_size, n_prevalences=problem.bags, random_state=0)
+        protocol = draw.UPP(batch_size=problem.bag_size, n_prevalences=problem.bags // every, random_state=0)
     errors = []
-    for indices in protocol.split(posteriors, problem.y_pool):
+    for indices in protocol.split(rows, problem.y_pool):
         truth = np.bincount(problem.y_pool[indices], minlength=problem.k) / len(indices)
-        errors.append(np.abs(quantifier.predict(posteriors[indices]) - truth).mean())
+        errors.append(np.abs(quantifier.predict(rows[indices]) - truth).mean())
     return float(np.mean(errors))
 
 
 def aggregations(problem: Problem, method: Method) -> dict[str, Callable[[], Any]]:
     """Estimates (b, k) on the same bags of the same posteriors, which are there already: one function a library."""
-    posteriors = problem.classifier.predict_proba(problem.pool)
-    held = problem.classifier.predict_proba(problem.held)
+    made = (
+        (problem.pool, problem.held)
+        if method.features
+        else map(problem.classifier.predict_proba, (problem.pool, problem.held))
+    )
+    rows, held = made
     bags = problem.protocol.draw(problem.y_pool, rng=problem.seed)
-    stack = posteriors[bags.indices]
+    stack = rows[bags.indices]
     stacks = list(stack)
     crisp = [bag.argmax(axis=1) for bag in stacks]
     ours = method.quanet("precomputed").fit(held, problem.y_held)
-    calls: dict[str, Callable[[], Any]] = {"quanet": lambda: ours.aggregate(stack)}
+    calls: dict[str, Callable[[], Any]] = {
+        "quanet": (lambda: ours.predict_bags(rows, bags)) if method.pool else (lambda: ours.aggregate(stack))
+    }
+    some = {peer: stacks[:: method.every.get(peer, 1)] for peer in PEERS}
     if method.quapy:
         theirs = method.quapy(problem.classifier).fit(problem.held, problem.y_held)
-        calls["quapy"] = lambda: np.array([theirs.aggregate(bag) for bag in (stacks if method.soft else crisp)])
+        predict = theirs.predict if method.features else theirs.aggregate
+        given = some["quapy"] if method.soft else crisp
+        calls["quapy"] = lambda: np.array([predict(bag) for bag in given])
     if method.mlquantify:
         other = method.mlquantify().fit(held, problem.y_held)
-        calls["mlquantify"] = lambda: np.array([other.predict(bag) for bag in stacks])
+        calls["mlquantify"] = lambda: np.array([other.predict(bag) for bag in some["mlquantify"]])
     if method.quantificationlib:
         third = method.quantificationlib()
-        third.fit(None, problem.y_held, predictions_train=held)
-        calls["quantificationlib"] = lambda: np.array([third.predict(None, predictions_test=bag) for bag in stacks])
+        if method.features:
+            third.fit(held, problem.y_held)
+            calls["quantificationlib"] = lambda: np.array([third.predict(bag) for bag in some["quantificationlib"]])
+        else:
+            third.fit(None, problem.y_held, predictions_train=held)
+            calls["quantificationlib"] = lambda: np.array(
+                [third.predict(None, predictions_test=bag) for bag in some["quantificationlib"]]
+            )
     return calls
 
 
-def rounds(calls: dict[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, list[float]], dict[str, Any]]:
+def rounds(
+    calls: dict[str, Callable[[], Any]], repeats: int, every: dict[str, int]
+) -> tuple[dict[str, list[float]], dict[str, Any]]:
     """CPU seconds of every call in every round, the libraries taking turns; and what each returned."""
     returned = {name: call() for name, call in calls.items()}  # compiles, fills caches
     seconds: dict[str, list[float]] = {name: [] for name in calls}
@@ -206,7 +209,7 @@ def rounds(calls: dict[str, Callable[[], Any]], repeats: int) -> tuple[dict[str,
             start = time.process_time()
             for _ in range(times):
                 call()
-            seconds[name].append((time.process_time() - start) / times)
+            seconds[name].append((time.process_time() - start) / times * every.get(name, 1))
     return seconds, returned
 
 
@@ -217,8 +220,10 @@ def ratio(seconds: dict[str, list[float]], peer: str) -> str:
     return f"**{np.median(ratios):,.1f}** ({ratios.min():,.1f} to {ratios.max():,.1f})"
 
 
-def difference(returned: dict[str, Any], peer: str) -> str:
-    return "-" if peer not in returned else f"{np.abs(returned[peer] - returned['quanet']).max():.0e}"
+def difference(returned: dict[str, Any], peer: str, every: dict[str, int]) -> str:
+    if peer not in returned:
+        return "-"
+    return f"{np.abs(returned[peer] - returned['quanet'][:: every.get(peer, 1)]).max():.0e}"
 
 
 def nearer_to_the_optimum(problem: Problem, method: Method, returned: dict[str, Any]) -> list[str]:
@@ -233,31 +238,36 @@ def nearer_to_the_optimum(problem: Problem, method: Method, returned: dict[str, 
     return [f"{np.max(residual[name] - least):.0e}" if name in residual else "-" for name in ("quanet", *PEERS)]
 
 
-def report(repeats: int, quick: bool) -> str:
-    settings = [Problem(2, 500, 2100), *(Problem(k, 1000, 500) for k in (4, 10, 28))]
+def report(repeats: int, classes: list[int], families: list[str], only: str) -> str:
     whole = ["| k | bags | method | quanet, ms | QuaPy is slower by | mlquantify is slower by |", "|" + "---|" * 6]
     alone = [
         "| k | method | quanet, bags/s | QuaPy | differs | mlquantify | differs | quantificationlib | differs |",
         "|" + "---|" * 9,
     ]
     least = ["| k | method | quanet | QuaPy | mlquantify | quantificationlib |", "|" + "---|" * 6]
-    for problem in settings[:1] if quick else settings:
+    chosen = {"counting": methods, "matching": matching_methods}
+    for k in classes:
+        problem = Problem(2, 500, 2100) if k == 2 else Problem(k, 1000, 500)
         size = f"{problem.bags:,} of {problem.bag_size:,}"
-        for method in methods(problem.k):
-            seconds, _ = rounds(whole_evaluations(problem, method), repeats)
+        for method in [one for family in families for one in chosen[family](k) if one.name.startswith(only)]:
+            seconds, _ = rounds(whole_evaluations(problem, method), repeats, method.every)
             cells = [ratio(seconds, peer) for peer in PEERS[:2]]
             ours = 1e3 * np.median(seconds["quanet"])
             whole.append(f"| {problem.k} | {size} | {method.name} | {ours:.1f} | {' | '.join(cells)} |")
-            seconds, returned = rounds(aggregations(problem, method), repeats)
-            cells = [cell for peer in PEERS for cell in (ratio(seconds, peer), difference(returned, peer))]
+            seconds, returned = rounds(aggregations(problem, method), repeats, method.every)
+            cells = [
+                cell for peer in PEERS for cell in (ratio(seconds, peer), difference(returned, peer, method.every))
+            ]
             speed = problem.bags / np.median(seconds["quanet"])
             alone.append(f"| {problem.k} | {method.name} | {speed:,.0f} | {' | '.join(cells)} |")
             if method.quanet in (ACC, PACC):
                 cells = nearer_to_the_optimum(problem, method, returned)
                 least.append(f"| {problem.k} | {method.name} | {' | '.join(cells)} |")
             print(whole[-1], alone[-1], sep="\n", flush=True)
-    memory = subprocess.run([sys.executable, str(MEMORY)], check=True, capture_output=True, text=True).stdout
     head = HEAD.format(machine=machine(), rounds=repeats)
+    if "counting" not in families:
+        return "\n".join([head, *whole, ALONE, *alone, ""])
+    memory = subprocess.run([sys.executable, str(MEMORY)], check=True, capture_output=True, text=True).stdout
     return "\n".join([head, *whole, ALONE, *alone, LEAST, *least, MEM, memory])
 
 
@@ -271,7 +281,8 @@ ALONE = """
 ## Aggregation alone, on the same bags of the same posteriors
 
 Columns of a peer: how many times slower it is, and the largest difference of an estimate from quanet's. QuaPy's CC and
-ACC are given labels, so that their argmax is not counted.
+ACC are given labels, so that their argmax is not counted. Where quanet works for instances before it does for bags, as
+in distribution matching, its time counts that for the whole pool, and the gathering of bags.
 """
 LEAST = """
 ## Least squares: distance from the best residual, at the worst bag
@@ -304,11 +315,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="write the tables here, as Markdown")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="two classes only")
+    parser.add_argument("--classes", type=int, nargs="+", default=[2, 4, 10, 28], help="numbers of classes")
+    parser.add_argument("--family", nargs="+", default=["counting"], choices=["counting", "matching"])
+    parser.add_argument("--only", default="", help="methods whose names begin like this")
     arguments = parser.parse_args()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # the peers' own
-        text = report(arguments.rounds, arguments.quick)
+        text = report(arguments.rounds, arguments.classes, arguments.family, arguments.only)
     if arguments.output:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         arguments.output.write_text(text)

@@ -13,7 +13,7 @@ import quanet
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "src" / "quanet").rglob("*.py"))
 DOORS = {
-    "numba": "kernels.py",
+    "numba": "kernels/",
     "matplotlib": "report/plots/",
     "torch": "nn/",
     "sentence_transformers": "nn/",

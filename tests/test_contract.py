@@ -12,16 +12,41 @@ from quanet import (
     ACC,
     CC,
     EMQ,
+    KMM,
     PACC,
     PCC,
+    RUN,
+    SMM,
+    SORD,
     SVMAE,
     SVMKLD,
     SVMNKLD,
     SVMQ,
     SVMRAE,
     UPP,
+    CvMy,
+    Distances,
+    DMy,
+    DyS,
+    EDx,
+    EDy,
+    FourierFeatures,
+    GaussianKernel,
+    Gaussians,
     GridSearchQ,
+    HDx,
+    HDy,
+    Histogram,
+    KDEyCS,
+    KDEyHD,
+    KDEyML,
+    Labels,
+    Matching,
+    MatchingX,
+    Moments,
     OneVsRest,
+    QUANTy,
+    Tikhonov,
     TrainPrevalence,
     check_quantifier,
 )
@@ -33,6 +58,15 @@ METHODS = [TrainPrevalence(), CC(), PCC(), ACC(), PACC(), EMQ(), EMQ(solver="em"
 METHODS += [SVMKLD(), SVMNKLD(), SVMQ(C=10.0), SVMAE(), SVMRAE(), OneVsRest(EMQ()), OneVsRest(SVMQ())]
 METHODS += [GridSearchQ(CC(), {"classifier": [None]}, protocol=UPP(bag_size=20, repeats=30))]
 METHODS += [GridSearchQ(SVMNKLD(), {"C": [0.1, 10.0]}, protocol=UPP(bag_size=20, repeats=30))]
+METHODS += [DMy(), DMy(divergence="topsoe", cumulative=True), EDx(), KMM(), MatchingX()]
+METHODS += [Matching(representation=Distances()), EDy(), EDy(metric="euclidean"), CvMy(), RUN(), Tikhonov()]
+METHODS += [KDEyML(), KDEyCS(), KDEyHD(trials=400)]
+METHODS += [Matching(representation=Moments(2), divergence="l2"), Matching(representation=GaussianKernel())]
+METHODS += [Matching(representation=Labels(), divergence="likelihood"), OneVsRest(HDy())]
+METHODS += [Matching(representation=Histogram((4, 6)), divergence="jensen-shannon")]
+OF_TWO_CLASSES = [HDy(), DyS(), DyS(bins=8, divergence="hellinger"), SMM(), HDx(), SORD(), QUANTy()]
+# With more classes its random features depend on their order, see its docstring.
+RANDOM = [Matching(representation=FourierFeatures(50), divergence="l2")]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
 
 
@@ -42,12 +76,28 @@ def test_every_method_keeps_the_contract(quantifier, labels, k):
     check_quantifier(quantifier, k=k, labels=labels)
 
 
+@pytest.mark.parametrize("labels", ["string", "integer", "boolean"])
+@pytest.mark.parametrize("quantifier", OF_TWO_CLASSES + RANDOM, ids=repr)
+def test_every_method_of_two_classes_keeps_the_contract(quantifier, labels):
+    check_quantifier(quantifier, labels=labels)
+
+
+@pytest.mark.parametrize("quantifier", OF_TWO_CLASSES, ids=repr)
+def test_a_method_of_two_classes_names_the_way_out_for_more(quantifier):
+    X, y = Gaussians(k=3, distance=4).draw([0.3, 0.3, 0.4], 300, rng=0)
+    with pytest.raises(
+        InvalidSetting, match=rf"two classes, and y has 3\. Wrap it: OneVsRest\({type(quantifier).__name__}"
+    ):
+        quantifier.fit(X, y)
+    np.testing.assert_allclose(OneVsRest(quantifier).fit(X, y).predict(X), [0.3, 0.3, 0.4], atol=0.1)
+
+
 def test_no_public_method_is_left_out():
     public = {value for name in quanet.__all__ if isinstance(value := getattr(quanet, name), type)}
     methods = {value for value in public if issubclass(value, Quantifier)} - {Quantifier, AggregativeQuantifier}
     # Tested in tests/nn, where training is made short.
     networks = {quanet.QuaNet, quanet.HistNetQ, quanet.GMNet, quanet.DeepSets}
-    assert methods == {type(quantifier) for quantifier in METHODS} | networks
+    assert methods == {type(quantifier) for quantifier in METHODS + OF_TWO_CLASSES} | networks
 
 
 class Broken(PCC):

@@ -1,3 +1,5 @@
+from types import ModuleType
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,9 +10,11 @@ from tests.strategies import posteriors
 
 def interpreted(monkeypatch):
     """The kernels as plain Python, which coverage can see and a debugger can step through."""
-    for name, kernel in vars(kernels).items():
-        if hasattr(kernel, "py_func"):
-            monkeypatch.setattr(kernels, name, kernel.py_func)
+    rooms = [kernels, *(value for value in vars(kernels).values() if isinstance(value, ModuleType))]
+    for room in rooms:
+        for name, kernel in list(vars(room).items()):
+            if hasattr(kernel, "py_func"):
+                monkeypatch.setattr(room, name, kernel.py_func)
     return kernels
 
 
@@ -51,6 +55,48 @@ def test_compiled_and_plain_python_agree(k, monkeypatch):
     np.testing.assert_allclose(compiled[1][1], 1 / k)
 
 
+def test_the_searches_of_matching_are_the_same_in_plain_python(monkeypatch):
+    rng = np.random.default_rng(0)
+    templates, targets = rng.dirichlet(np.ones(9), size=2).T, rng.dirichlet(np.full(9, 0.4), size=7)
+    targets[0], targets[1] = templates[:, 0], templates[:, 1]  # the two ends
+    targets[2] = 0.0
+    scores, bags = np.sort(rng.random(20).round(2)), np.sort(rng.random((7, 6)).round(2), axis=1)
+    shares = np.eye(2)[(scores + rng.normal(scale=0.2, size=20) > 0.5).astype(int)].cumsum(axis=0)
+    shares /= shares[-1]
+    columns = rng.random((7, 6, 1)).round(1)
+    rows = np.concatenate([columns, (20 * columns).round(), (10 * columns).round()], axis=2)
+    table, above, beyond = rng.random((3, 1, 21, 2))
+
+    def run(room):
+        found = [np.zeros(7) for _ in range(4)]
+        for kind in range(3):
+            room.nearest_of_two(templates, targets, kind, 0.5, 1e-9, 100, found[kind])
+        room.nearest_by_order(scores, shares, bags, 0.5, found[3])
+        quadratics, linears, solved = np.tile(np.eye(2), (7, 1, 1)), np.zeros((7, 2)), np.full((7, 2), 0.5)
+        room.rank_quadratics(rows, table, above, beyond, quadratics, linears)
+        room.simplex_quadratics_each(quadratics, linears, solved)
+        cells = np.zeros((7, 21))
+        room.count_cells(rows[..., 1:2], np.array([0]), cells)
+        bins = np.zeros((7, 6))
+        room.add_cells(cells, np.stack([np.arange(21) // 4, np.arange(21) // 11]), bins)
+        spread = np.zeros((7, 14))
+        room.count_cubic(bags, 0.1, spread)
+        return [*found, quadratics, linears, solved, cells, bins, spread]
+
+    for one, other in zip(run(kernels), run(interpreted(monkeypatch)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.parametrize(("scores", "answer"), [([0.1, 0.2], 0.0), ([0.8, 0.9], 1.0), ([0.5, 0.5], 0.3)])
+def test_the_order_of_scores_decides_by_hand(scores, answer, monkeypatch):
+    # Two training scores, one of each class; where they are the same, nothing is known and the start stays.
+    known = np.array([0.5, 0.5]) if answer == 0.3 else np.array([0.2, 0.8])
+    shares = np.array([[1.0, 1.0], [1.0, 1.0]]) if answer == 0.3 else np.array([[1.0, 0.0], [1.0, 1.0]])
+    found = np.empty(1)
+    interpreted(monkeypatch).nearest_by_order(known, shares, np.array([scores]), 0.3, found)
+    assert found[0] == pytest.approx(answer)
+
+
 @given(posteriors(3))
 def test_newton_reaches_what_em_approaches(stack):
     k = stack.shape[-1]
@@ -74,14 +120,14 @@ def test_tiny_likelihoods_do_not_underflow():
 
 
 def test_where_no_cache_can_be_written_kernels_compile_all_the_same(monkeypatch):
-    real = kernels.numba.njit
+    real = kernels.compiler.numba.njit
 
     def without_cache(*arguments, **options):
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
         return real(*arguments, **options)
 
-    monkeypatch.setattr(kernels.numba, "njit", without_cache)
+    monkeypatch.setattr(kernels.compiler.numba, "njit", without_cache)
     assert kernels.compiled(lambda x: x + 1)(1) == 2
 
 
@@ -101,7 +147,7 @@ def test_certain_instances_are_counted_whatever_the_start(zeros, ones):
 
 
 def test_a_step_that_overshoots_is_shortened(monkeypatch):
-    room = interpreted(monkeypatch)
+    room = interpreted(monkeypatch).likelihood
     monkeypatch.setattr(room, "WARM_UP", 0)  # EM first would leave no bad start to Newton
     steps = []
     plain = room.expectation_step

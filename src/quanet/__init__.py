@@ -41,14 +41,39 @@ if TYPE_CHECKING:
     from quanet.methods.counting import CC as CC
     from quanet.methods.counting import PACC as PACC
     from quanet.methods.counting import PCC as PCC
+    from quanet.methods.divergences import Divergence as Divergence
     from quanet.methods.em import EMQ as EMQ
+    from quanet.methods.energy import SORD as SORD
+    from quanet.methods.energy import CvMy as CvMy
+    from quanet.methods.energy import EDy as EDy
+    from quanet.methods.energy import QUANTy as QUANTy
+    from quanet.methods.features import KMM as KMM
+    from quanet.methods.features import EDx as EDx
+    from quanet.methods.features import MatchingX as MatchingX
+    from quanet.methods.hellinger import HDx as HDx
+    from quanet.methods.hellinger import HDy as HDy
+    from quanet.methods.kde import KDEyCS as KDEyCS
+    from quanet.methods.kde import KDEyHD as KDEyHD
+    from quanet.methods.kde import KDEyML as KDEyML
+    from quanet.methods.kernel_means import Distances as Distances
+    from quanet.methods.kernel_means import GaussianKernel as GaussianKernel
+    from quanet.methods.matching import SMM as SMM
+    from quanet.methods.matching import DMy as DMy
+    from quanet.methods.matching import DyS as DyS
+    from quanet.methods.matching import Matching as Matching
     from quanet.methods.multiclass import OneVsRest as OneVsRest
+    from quanet.methods.representations import FourierFeatures as FourierFeatures
+    from quanet.methods.representations import Histogram as Histogram
+    from quanet.methods.representations import Labels as Labels
+    from quanet.methods.representations import Moments as Moments
     from quanet.methods.svm import SVMAE as SVMAE
     from quanet.methods.svm import SVMKLD as SVMKLD
     from quanet.methods.svm import SVMNKLD as SVMNKLD
     from quanet.methods.svm import SVMQ as SVMQ
     from quanet.methods.svm import SVMRAE as SVMRAE
     from quanet.methods.svm import QuantificationSVC as QuantificationSVC
+    from quanet.methods.unfolding import RUN as RUN
+    from quanet.methods.unfolding import Tikhonov as Tikhonov
     from quanet.metrics import METRICS as METRICS
     from quanet.metrics import absolute_error as absolute_error
     from quanet.metrics import bias as bias
@@ -98,9 +123,18 @@ _ROOMS = {
     "evaluation.significance": ("friedman_test", "paired_t_test", "wilcoxon_test"),
     "methods.baseline": ("TrainPrevalence",),
     "methods.counting": ("ACC", "CC", "PACC", "PCC"),
+    "methods.divergences": ("Divergence",),
     "methods.em": ("EMQ",),
+    "methods.energy": ("CvMy", "EDy", "QUANTy", "SORD"),
+    "methods.features": ("EDx", "KMM", "MatchingX"),
+    "methods.hellinger": ("HDx", "HDy"),
+    "methods.kde": ("KDEyCS", "KDEyHD", "KDEyML"),
+    "methods.kernel_means": ("Distances", "GaussianKernel"),
+    "methods.matching": ("DMy", "DyS", "Matching", "SMM"),
     "methods.multiclass": ("OneVsRest",),
+    "methods.representations": ("FourierFeatures", "Histogram", "Labels", "Moments"),
     "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
+    "methods.unfolding": ("RUN", "Tikhonov"),
     "metrics": (
         "METRICS",
         "absolute_error",

@@ -17,6 +17,7 @@ from quanet.persist.trees import check_trees
 PARTS = {
     "Calibration": "quanet.calibration",
     "PrecomputedPosteriors": "quanet.classifiers",
+    "Matcher": "quanet.methods.matcher",
     "Epoch": "quanet.nn.loop",
     "RowMaker": "quanet.nn.rows",
     "Statistics": "quanet.nn.statistics",

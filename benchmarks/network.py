@@ -1,16 +1,12 @@
 """QuaNet beside its base, every counting method and the other set networks: the same rows and 2,100 test bags.
 
-    python benchmarks/quanet.py run FOLDER --dataset imdb --track paper --seeds 0 1 2 --output OUT
-    python benchmarks/quanet.py table OUT... --output benchmarks/results/quanet.md
+    python benchmarks/network.py run FOLDER --dataset imdb --track paper --seeds 0 1 2 --output OUT
+    python benchmarks/network.py table OUT... --output benchmarks/results/quanet.md
 
 FOLDER holds NAME-train.parquet and NAME-test.parquet with columns text and label. Track "paper": the LSTM classifier is
 trained on 60 % of the training data, and all methods learn from its rows of the other 40 %. Track "text": the TF-IDF
 default, cross-fitted with 20 folds. Test data are only read to draw the bags that are reported.
 """
-
-import sys
-
-sys.path[:] = sys.path[1:]  # this folder: in it `quanet` would be this file
 
 import argparse
 import json

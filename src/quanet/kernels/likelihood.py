@@ -1,102 +1,16 @@
-"""The compiled loops, each over a whole stack of bags: numba's only door.
+"""Mixture likelihoods over the simplex, by Newton's method and by EM.
 
-A kernel fills arrays that its caller made and checked; it neither validates nor allocates by the number of bags.
 Likelihoods are L = rows * scale: rows (b, n, k) stay as they are gathered, and `scale` (k,) takes out their prior.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import TypeVar, cast
-
-import numba
 import numpy as np
 
-from quanet.arrays import FloatArray, IntArray
+from quanet.arrays import FloatArray
+from quanet.kernels.compiler import compiled
+from quanet.kernels.quadratic import simplex_quadratic
 
-F = TypeVar("F", bound=Callable[..., object])
-
-# Sums may be reordered to use vector units; infinities and NaN keep their meaning.
-REORDER = {"reassoc", "contract", "arcp", "nsz"}
 INDISTINCT = 1e-12  # likelihoods that differ by less say nothing but rounding
 WARM_UP = 6  # EM steps before Newton's: cheap while far from the optimum
-
-
-def compiled(function: F) -> F:
-    """Compile `function`, keeping the machine code on disk where a folder for it can be written."""
-    compiler = partial(numba.njit, error_model="numpy", fastmath=REORDER, nogil=True)
-    try:
-        return cast("F", compiler(cache=True)(function))
-    except RuntimeError:  # no writable folder, as in a read-only container: compile in every process
-        return cast("F", compiler()(function))
-
-
-@compiled
-def draw_by_class(pool: IntArray, starts: IntArray, counts: IntArray, uniforms: FloatArray, out: IntArray) -> None:
-    """Draw ``counts[i, c]`` instances of every class `c` for every bag `i`, one bag after another into `out`.
-
-    ``pool[starts[c]:starts[c + 1]]`` are the instances of class `c`; the slice is shuffled in place as far as a bag
-    needs (Fisher and Yates), which leaves every later bag uniform too. A class with too few instances is drawn from
-    with replacement.
-    """
-    position = 0
-    for i in range(counts.shape[0]):
-        for c in range(counts.shape[1]):
-            first = starts[c]
-            available = starts[c + 1] - first
-            wanted = counts[i, c]
-            for j in range(wanted):
-                if wanted <= available:
-                    other = first + j + np.int64(uniforms[position] * (available - j))
-                    chosen = pool[other]
-                    pool[other] = pool[first + j]
-                    pool[first + j] = chosen
-                else:
-                    chosen = pool[first + np.int64(uniforms[position] * available)]
-                out[position] = chosen
-                position += 1
-
-
-@compiled
-def count_argmax(posteriors: FloatArray, out: FloatArray) -> None:
-    """Add to ``out[i, c]`` the instances of bag `i` whose largest posterior is that of class `c`."""
-    n, k = posteriors.shape[1:]
-    for i in range(posteriors.shape[0]):
-        if k == 2:  # without a branch, so that many instances are compared at once
-            second = 0
-            for j in range(n):
-                second += posteriors[i, j, 1] > posteriors[i, j, 0]
-            out[i, 0] += n - second
-            out[i, 1] += second
-        else:
-            for j in range(n):
-                best, top = 0, posteriors[i, j, 0]
-                for c in range(1, k):
-                    value = posteriors[i, j, c]
-                    if value > top:
-                        best, top = c, value
-                out[i, best] += 1
-
-
-@compiled
-def pool_in_order(rows: FloatArray, order: IntArray, out: FloatArray) -> None:
-    """Mean of the rows (b, n, d) in each of g equal parts of an order (b, n): out (b, g, d).
-
-    A row that lies across the border of two parts counts in both, by its share; so bags smaller than g work too.
-    """
-    b, n, d = rows.shape
-    g = out.shape[1]
-    for i in range(b):
-        out[i] = 0.0
-        for j in range(n):
-            start, end = j * g / n, (j + 1) * g / n  # where the row lies, in units of parts
-            part = min(int(start), g - 1)
-            while start < end - 1e-12:
-                stop = min(end, part + 1.0)
-                share = stop - start
-                for c in range(d):
-                    out[i, part, c] += share * rows[i, order[i, j], c]
-                start = stop
-                part = min(part + 1, g - 1)
 
 
 @compiled
@@ -236,61 +150,6 @@ def expectation_maximization(
             settled = step >= min_iter and change < tol * k
         unsettled += not settled
     return unsettled
-
-
-@compiled
-def simplex_quadratic(quadratic: FloatArray, linear: FloatArray, point: FloatArray) -> None:
-    """Move `point` to the minimum of x'Qx / 2 - l'x over the simplex; Q positive definite; an active-set method.
-
-    As Lawson and Hanson's least squares, with the sum fixed to one: solve on the support, step back to the first
-    coordinate that would turn negative and drop it, add the coordinate with the most negative multiplier, repeat.
-    """
-    k = len(point)
-    support = point > 0.0
-    for _ in range(20 * k):
-        while True:
-            members = np.flatnonzero(support)
-            m = len(members)
-            block = np.empty((m, m))
-            right = np.empty((m, 2))
-            for a in range(m):
-                right[a, 0] = linear[members[a]]
-                right[a, 1] = 1.0
-                for b in range(m):
-                    block[a, b] = quadratic[members[a], members[b]]
-            solved = np.linalg.solve(block, right)
-            multiplier = (solved[:, 0].sum() - 1.0) / solved[:, 1].sum()
-            step, blocking = 1.0, -1
-            for a in range(m):
-                target = solved[a, 0] - multiplier * solved[a, 1]
-                current = point[members[a]]
-                if target <= 0.0 and current - target > 0.0 and current / (current - target) < step:
-                    step, blocking = current / (current - target), members[a]
-            for a in range(m):
-                target = solved[a, 0] - multiplier * solved[a, 1]
-                point[members[a]] += step * (target - point[members[a]])
-            if blocking < 0:
-                break
-            point[blocking] = 0.0
-            support[blocking] = False
-        entering, worst = -1, -1e-12
-        for c in range(k):
-            if not support[c]:
-                slack = multiplier - linear[c]
-                for a in range(m):
-                    slack += quadratic[c, members[a]] * point[members[a]]
-                if slack < worst:
-                    entering, worst = c, slack
-        if entering < 0:
-            break
-        support[entering] = True
-
-
-@compiled
-def simplex_quadratics(quadratic: FloatArray, linears: FloatArray, out: FloatArray) -> None:
-    """Run `simplex_quadratic` on every row of `linears` and `out` with one and the same matrix."""
-    for i in range(len(linears)):
-        simplex_quadratic(quadratic, linears[i], out[i])
 
 
 @compiled

@@ -1,0 +1,61 @@
+"""Quadratic functions over the simplex."""
+
+import numpy as np
+
+from quanet.arrays import FloatArray
+from quanet.kernels.compiler import compiled
+
+
+@compiled
+def simplex_quadratic(quadratic: FloatArray, linear: FloatArray, point: FloatArray) -> None:
+    """Move `point` to the minimum of x'Qx / 2 - l'x over the simplex; Q positive definite; an active-set method.
+
+    As Lawson and Hanson's least squares, with the sum fixed to one: solve on the support, step back to the first
+    coordinate that would turn negative and drop it, add the coordinate with the most negative multiplier, repeat.
+    """
+    k = len(point)
+    support = point > 0.0
+    for _ in range(20 * k):
+        while True:
+            members = np.flatnonzero(support)
+            m = len(members)
+            block = np.empty((m, m))
+            right = np.empty((m, 2))
+            for a in range(m):
+                right[a, 0] = linear[members[a]]
+                right[a, 1] = 1.0
+                for b in range(m):
+                    block[a, b] = quadratic[members[a], members[b]]
+            solved = np.linalg.solve(block, right)
+            multiplier = (solved[:, 0].sum() - 1.0) / solved[:, 1].sum()
+            step, blocking = 1.0, -1
+            for a in range(m):
+                target = solved[a, 0] - multiplier * solved[a, 1]
+                current = point[members[a]]
+                if target <= 0.0 and current - target > 0.0 and current / (current - target) < step:
+                    step, blocking = current / (current - target), members[a]
+            for a in range(m):
+                target = solved[a, 0] - multiplier * solved[a, 1]
+                point[members[a]] += step * (target - point[members[a]])
+            if blocking < 0:
+                break
+            point[blocking] = 0.0
+            support[blocking] = False
+        entering, worst = -1, -1e-12
+        for c in range(k):
+            if not support[c]:
+                slack = multiplier - linear[c]
+                for a in range(m):
+                    slack += quadratic[c, members[a]] * point[members[a]]
+                if slack < worst:
+                    entering, worst = c, slack
+        if entering < 0:
+            break
+        support[entering] = True
+
+
+@compiled
+def simplex_quadratics(quadratic: FloatArray, linears: FloatArray, out: FloatArray) -> None:
+    """Run `simplex_quadratic` on every row of `linears` and `out` with one and the same matrix."""
+    for i in range(len(linears)):
+        simplex_quadratic(quadratic, linears[i], out[i])

@@ -1,0 +1,207 @@
+"""Distribution matching of features, without a classifier: energy distances and kernel means."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import check_rows
+from quanet.base import Quantifier
+from quanet.errors import InvalidData, InvalidSetting
+from quanet.methods.about import About
+from quanet.methods.divergences import Divergence
+from quanet.methods.kernel_means import Distances, GaussianKernel
+from quanet.methods.matcher import Matcher
+from quanet.methods.representations import Representation
+from quanet.text import TextClassifier, is_text
+
+
+class FeatureQuantifier(Quantifier):
+    """Base of the quantifiers whose rows are made from features, with no posteriors in between.
+
+    A subclass writes `_fit_rows`, `_encode` and `aggregate`.
+
+    Parameters
+    ----------
+    features : what turns instances into numbers: anything with `fit` and `transform`, or a fitted one in
+        ``FrozenEstimator``. None takes a matrix of numbers as it is, and the embedding of `TextClassifier` for texts.
+    """
+
+    def __init__(self, features: Any = None) -> None:
+        self.features = features
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Learn what the features of each class look like from instances X and labels y (n,)."""
+        codes = self._learn_labels(X, y)
+        features = TextClassifier() if self.features is None and is_text(X) else self.features
+        if features is not None and not hasattr(features, "transform"):
+            raise InvalidSetting(f"features is something with a transform, or None; {features} has none.")
+        if features is None or isinstance(features, FrozenEstimator):
+            self.features_ = features
+        else:
+            self.features_ = clone(features).fit(X, self.classes_[codes])
+        self.columns_: int | None = None
+        rows = self._numbers(X)
+        self.columns_ = rows.shape[1]
+        self._fit_rows(rows, codes)
+        return self
+
+    def represent(self, X: Any) -> FloatArray:
+        """What bags are summarised from, for every instance: (n, d)."""
+        check_is_fitted(self, "columns_")
+        return self._encode(self._numbers(X))
+
+    def _numbers(self, X: Any) -> FloatArray:
+        values = X if self.features_ is None else self.features_.transform(X)
+        if self.features_ is None and is_text(values):
+            raise InvalidData(
+                f"{type(self).__name__} was fitted to numbers, and X is texts. Give it texts to learn from too."
+            )
+        if hasattr(values, "toarray"):
+            values = values.toarray()
+        try:
+            rows = np.asarray(values, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidData(
+                f"{type(self).__name__} reads numbers, and X is not all numbers: {error}. "
+                "Give features=, a transformer that makes numbers of it."
+            ) from error
+        if rows.ndim != 2:
+            raise InvalidData(f"{type(self).__name__} reads a matrix (n, d) of numbers; X has shape {rows.shape}.")
+        if self.columns_ is not None and rows.shape[1] != self.columns_:
+            raise InvalidData(f"X has {rows.shape[1]} features, and had {self.columns_} in fit.")
+        if not np.isfinite(rows).all():
+            at = np.argwhere(~np.isfinite(rows))[0]
+            raise InvalidData(
+                f"feature {at[1]} of instance {at[0]} is {rows[at[0], at[1]]}. Fill or drop what is not a number."
+            )
+        return rows
+
+    @abstractmethod
+    def _fit_rows(self, rows: FloatArray, codes: IntArray) -> None:
+        """Learn from features (m, d) and classes (m,)."""
+
+    @abstractmethod
+    def _encode(self, rows: FloatArray) -> FloatArray:
+        """What bags are summarised from: (n, d) -> (n, w)."""
+
+
+class MatchingX(FeatureQuantifier):
+    """Distribution matching of features by parts of one's own choice.
+
+    Parameters
+    ----------
+    features : see `FeatureQuantifier`.
+    representation : as in `Matching`; a histogram takes ``span=None``. None takes ``Distances("euclidean")``.
+    divergence : as in `Matching`.
+
+    Examples
+    --------
+    >>> from quanet import Gaussians, Histogram
+    >>> X, y = Gaussians(distance=3).draw([0.5, 0.5], 2000, rng=0)
+    >>> new, _ = Gaussians(distance=3).draw([0.2, 0.8], 1000, rng=1)
+    >>> MatchingX(representation=Histogram(10, span=None), divergence="topsoe").fit(X, y).predict(new).round(1)
+    array([0.2, 0.8])
+    """
+
+    about: ClassVar[About] = About("Firat 2016; Castaño et al. 2023", "any", "features", "O(n d + search)")
+
+    def __init__(
+        self,
+        features: Any = None,
+        *,
+        representation: Representation | None = None,
+        divergence: str | Divergence = "hellinger",
+    ) -> None:
+        super().__init__(features)
+        self.representation = representation
+        self.divergence = divergence
+
+    def _parts(self) -> tuple[Representation, str | Divergence]:
+        return (Distances("euclidean") if self.representation is None else self.representation), self.divergence
+
+    def _fit_rows(self, rows: FloatArray, codes: IntArray) -> None:
+        representation, divergence = self._parts()
+        self.matcher_ = Matcher(representation, divergence, self.prior_, type(self).__name__).fit(rows, codes)
+
+    def _encode(self, rows: FloatArray) -> FloatArray:
+        return self.matcher_.representation.encode(rows)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Summarise every bag and find the nearest mixture: (..., n, w) -> (..., k)."""
+        matcher = self.matcher_
+        return matcher(matcher.representation.summarise(check_rows(rows, width=matcher.width)))
+
+
+class EDx(MatchingX):
+    r"""Energy distance x: the mixture whose features are nearest in energy distance (Kawakubo et al. 2016).
+
+    .. math:: \hat p = \arg\min_p 2 \mathbb E\|X_p - X\| - \mathbb E\|X_p - X_p'\|
+
+    with :math:`X_p` drawn from the mixture and X from the bag: a quadratic function of p.
+
+    Parameters
+    ----------
+    features : see `FeatureQuantifier`.
+    metric : "euclidean" or "manhattan", see `Distances`; QuaPy's EDx has the latter by default.
+
+    Examples
+    --------
+    >>> from quanet import Gaussians
+    >>> X, y = Gaussians(k=3).draw([0.4, 0.3, 0.3], 1500, rng=0)
+    >>> new, _ = Gaussians(k=3).draw([0.1, 0.3, 0.6], 1500, rng=1)
+    >>> EDx().fit(X, y).predict(new).round(1)
+    array([0.1, 0.3, 0.6])
+    """
+
+    about: ClassVar[About] = About("Kawakubo et al. 2016", "any", "features", "O(n m d), once for a pool; O(n k) a bag")
+
+    def __init__(self, features: Any = None, *, metric: str = "euclidean") -> None:
+        FeatureQuantifier.__init__(self, features)
+        self.metric = metric
+
+    def _parts(self) -> tuple[Representation, str | Divergence]:
+        return Distances(self.metric), "l2"
+
+
+class KMM(MatchingX):
+    r"""Kernel mean matching: the mixture with the least maximum mean discrepancy (Zhang et al. 2013; Iyer et al. 2014).
+
+    .. math:: \hat p = \arg\min_p \Big\| \sum_c p_c \mu_c - \mu \Big\|_{\mathcal H}
+
+    with :math:`\mu` the mean of a Gaussian kernel's features over a class or the bag: a quadratic function of p.
+
+    Parameters
+    ----------
+    features : see `FeatureQuantifier`.
+    gamma : of the kernel, see `GaussianKernel`.
+
+    Notes
+    -----
+    mlquantify's MMD_RKHS matches the means of the features themselves, whatever its kernel: that is
+    ``MatchingX(representation=Moments(), divergence="l2")``.
+
+    Examples
+    --------
+    >>> from quanet import Gaussians
+    >>> X, y = Gaussians(k=3).draw([0.4, 0.3, 0.3], 1500, rng=0)
+    >>> new, _ = Gaussians(k=3).draw([0.1, 0.3, 0.6], 1500, rng=1)
+    >>> KMM().fit(X, y).predict(new).round(1)
+    array([0.1, 0.3, 0.6])
+    """
+
+    about: ClassVar[About] = About(
+        "Zhang et al. 2013; Iyer et al. 2014", "any", "features", "O(n m d), once for a pool; O(n k) a bag"
+    )
+
+    def __init__(self, features: Any = None, *, gamma: float | None = None) -> None:
+        FeatureQuantifier.__init__(self, features)
+        self.gamma = gamma
+
+    def _parts(self) -> tuple[Representation, str | Divergence]:
+        return GaussianKernel(self.gamma), "l2"

@@ -1,0 +1,137 @@
+"""The search for the nearest mixture of classes, in any representation and by any divergence."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.base import Quantifier
+from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.methods.divergences import Divergence, find_divergence
+from quanet.methods.kernel_means import KernelMean
+from quanet.methods.representations import Representation
+from quanet.simplex import count
+from quanet.solvers import nearest_mixtures, simplex_quadratic_minimum
+
+
+def check_two_classes(quantifier: Quantifier) -> None:
+    """Say that a method is for two classes, and what to do with more."""
+    k = len(quantifier.classes_)
+    if k != 2:
+        name = type(quantifier).__name__
+        raise InvalidSetting(f"{name} is for two classes, and y has {k}. Wrap it: OneVsRest({name}()).")
+
+
+def check_all_present(codes: IntArray, quantifier: Quantifier) -> None:
+    """Say which class has no instance among those that the method learns from."""
+    missing = np.flatnonzero(count(codes, len(quantifier.classes_)) == 0)
+    if len(missing):
+        raise InvalidData(
+            f"class {quantifier.classes_.tolist()[missing[0]]!r} has no instance in the held-out part that "
+            f"{type(quantifier).__name__} learns from. Hold out a larger share, or give a number of folds as cv."
+        )
+
+
+def posterior_columns(posteriors: FloatArray, representation: Representation | None = None) -> FloatArray:
+    """The posteriors that say all: of two classes the second's, as a rule, of more all of them."""
+    if posteriors.shape[1] > 2 or (representation is not None and representation.needs_both):
+        return posteriors
+    return posteriors[:, 1:]
+
+
+class Matcher:
+    """What is learnt of a representation, and the search for mixtures in it.
+
+    Parameters
+    ----------
+    representation : of the columns; fitted to them here.
+    divergence : ignored by kernel means, which are compared by their own quadratic form.
+    prior : (k,) where nothing tells classes apart, the answer stays there.
+    name : of the method, for warnings.
+    """
+
+    def __init__(self, representation: Any, divergence: str | Divergence, prior: FloatArray, name: str) -> None:
+        if not isinstance(representation, Representation):
+            raise InvalidSetting(f"representation is one of quanet's, such as Histogram(8); got {representation!r}.")
+        self.representation: Representation = clone(representation)
+        self.divergence = find_divergence(divergence).name if isinstance(divergence, str) else divergence
+        self.prior = prior
+        self.name = name
+
+    def fit(self, columns: FloatArray, codes: IntArray) -> Self:
+        """Learn what each class looks like from columns (m, c) and classes (m,)."""
+        self.representation.fit(columns, codes)
+        self.templates = self.representation.templates(columns, codes)
+        self.width = self.representation.encode(columns[:1]).shape[1]
+        spread = self.templates - self.templates.mean(axis=1, keepdims=True)
+        if np.linalg.matrix_rank(spread, tol=1e-9 * max(1.0, np.abs(self.templates).max())) < len(self.prior) - 1:
+            warnings.warn(
+                f"{self.name} cannot tell all classes apart: some look alike, or like a mixture of others. "
+                "Between these the estimates follow the training prevalences.",
+                QuanetWarning,
+                stacklevel=5,
+            )
+        return self
+
+    def __call__(self, summaries: FloatArray) -> FloatArray:
+        """Prevalences of bags that look like this: (..., J) -> (..., k)."""
+        if isinstance(self.representation, KernelMean):
+            return nearest_kernel_means(self.templates, summaries, self.prior)
+        blocks = self.representation.blocks_ or [(0, len(self.templates))]
+        found = [self._nearest(self.templates[a:b], summaries[..., a:b]) for a, b in blocks]
+        return found[0] if len(found) == 1 else middle(np.stack(found))
+
+    def _nearest(self, templates: FloatArray, summaries: FloatArray) -> FloatArray:
+        if self.divergence == "l2":
+            return nearest_by_squares(templates, summaries, self.prior)
+        return nearest_mixtures(templates, summaries, find_divergence(self.divergence), self.prior)
+
+
+def middle(estimates: FloatArray) -> FloatArray:
+    """Median over estimates, class by class, scaled to sum to one: (e, ..., k) -> (..., k).
+
+    Examples
+    --------
+    >>> middle(np.array([[0.1, 0.9], [0.2, 0.8], [0.6, 0.4]]))
+    array([0.2, 0.8])
+    """
+    medians = np.median(estimates, axis=0)
+    total = medians.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, medians / np.where(total > 0, total, 1), estimates.mean(axis=0))
+
+
+def nearest_by_squares(templates: FloatArray, summaries: FloatArray, prior: FloatArray) -> FloatArray:
+    """Mixtures nearest in squared distance: (J, k), (..., J), (k,) -> (..., k).
+
+    Examples
+    --------
+    >>> nearest_by_squares(np.array([[0.2, 0.8]]), np.array([0.35]), np.array([0.5, 0.5]))
+    array([0.75, 0.25])
+    """
+    return _settled(templates.T @ templates, summaries @ templates, prior)
+
+
+def nearest_kernel_means(gram: FloatArray, means: FloatArray, prior: FloatArray) -> FloatArray:
+    r"""Mixtures nearest in a kernel's space: (k, k), (..., k), (k,) -> (..., k).
+
+    .. math:: \arg\min_{p \in \Delta} p^\top K p - 2 p^\top a
+
+    where K are the classes' mean kernel values with each other and a those of a bag with them. With minus a distance
+    as the kernel, this is the energy distance.
+    """
+    # The kernel may be positive definite between mixtures alone; seen from the first class it is so everywhere.
+    centred = gram - gram[:, :1] - gram[:1] + gram[0, 0]
+    return _settled((centred + centred.T) / 2, means - gram[0], prior)
+
+
+def _settled(quadratic: FloatArray, linears: FloatArray, prior: FloatArray) -> FloatArray:
+    """Least points over the simplex; where they are not unique, the one nearest to the prior."""
+    k = len(prior)
+    scale = float(np.trace(quadratic)) / k or 1.0
+    quadratic = quadratic + scale  # adds a constant wherever the shares sum to one
+    if np.linalg.eigvalsh(quadratic)[0] < 1e-9 * scale:
+        quadratic = quadratic + 1e-8 * scale * np.eye(k)
+        linears = linears + 1e-8 * scale * prior
+    return simplex_quadratic_minimum(quadratic, linears)

@@ -1,0 +1,228 @@
+"""What a bag looks like, in numbers that a mixture of classes mixes: histograms, moments, distances, kernels.
+
+A representation does its work in two steps, as quantifiers do: `encode` is done once for every instance of a pool,
+`summarise` for every bag. Columns are posteriors, of which two classes need one, or features.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.errors import InvalidSetting
+from quanet.methods.counting import mean_posterior
+
+
+class Representation(BaseEstimator, ABC):
+    """Base of the representations. `fit` learns from columns (m, c) and classes (m,), all of them among the latter."""
+
+    blocks_: list[tuple[int, int]] | None = None  # parts (first, last) that are matched each for itself; None: one part
+
+    @property
+    def needs_both(self) -> bool:
+        """Whether the posteriors of two classes say more than those of one."""
+        return False
+
+    def fit(self, columns: FloatArray, codes: IntArray) -> Self:  # noqa: ARG002
+        """Learn what `encode` needs."""
+        return self
+
+    @abstractmethod
+    def encode(self, columns: FloatArray) -> FloatArray:
+        """One row for every instance: (n, c) -> (n, d)."""
+
+    def summarise(self, rows: FloatArray) -> FloatArray:
+        """One vector for every bag: (..., n, d) -> (..., J); by default the mean row."""
+        return mean_posterior(rows)
+
+    def templates(self, columns: FloatArray, codes: IntArray) -> FloatArray:
+        """What each class looks like: (m, c), (m,) -> (J, k)."""
+        rows = self.encode(columns)
+        return np.stack([self.summarise(rows[codes == c]) for c in range(int(codes.max()) + 1)], axis=1)
+
+
+class Histogram(Representation):
+    """Shares of the instances in bins of equal width, column by column.
+
+    Parameters
+    ----------
+    bins : how many; or several numbers, which are matched each for itself and whose median is the estimate.
+    cumulative : whether a bin counts the ones below it too.
+    span : from where to where; None for the range of the training data. What lies outside is in the first or last bin.
+
+    Examples
+    --------
+    >>> histogram = Histogram(4).fit(np.array([[0.0], [1.0]]), np.array([0, 1]))
+    >>> histogram.summarise(histogram.encode(np.array([[0.1], [0.3], [0.4], [1.0]])))
+    array([0.25, 0.5 , 0.  , 0.25])
+    """
+
+    def __init__(
+        self, bins: int | Sequence[int] = 8, *, cumulative: bool = False, span: tuple[float, float] | None = (0.0, 1.0)
+    ) -> None:
+        self.bins = bins
+        self.cumulative = cumulative
+        self.span = span
+
+    @property
+    def needs_both(self) -> bool:
+        """Bins add up from below, so that the other class's do so from above."""
+        return self.cumulative
+
+    def fit(self, columns: FloatArray, codes: IntArray) -> Self:  # noqa: ARG002
+        """Lay the bins over the columns."""
+        sizes = np.atleast_1d(np.asarray(self.bins))
+        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not sizes.size or sizes.min() < 2:
+            raise InvalidSetting(f"bins are a whole number of at least 2, or several; got {self.bins!r}.")
+        spans = [self.span] * columns.shape[1] if self.span is not None else _ranges(columns)
+        if any(not high > low for low, high in spans):
+            raise InvalidSetting(f"span goes from a smaller to a larger number; got {self.span}.")
+        inner = [[np.linspace(low, high, size + 1)[1:-1] for size in sizes] for low, high in spans]
+        # All bin numbers at once: cells between any two neighbouring edges are counted, and then added up to bins.
+        self.edges_ = [np.unique(np.concatenate(one)) for one in inner]
+        self.starts_ = np.cumsum([0, *(len(edges) + 1 for edges in self.edges_)])
+        ends = np.cumsum(sizes * columns.shape[1])
+        self.blocks_ = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+        bins = np.empty((len(sizes), int(self.starts_[-1])), dtype=np.intp)
+        for column, (edges, one) in enumerate(zip(self.edges_, inner, strict=True)):
+            cells = slice(self.starts_[column], self.starts_[column + 1])
+            for block, (size, cuts) in enumerate(zip(sizes, one, strict=True)):
+                last = np.searchsorted(edges, cuts)  # the last cell before each cut
+                home = self.blocks_[block][0] + column * size
+                bins[block, cells] = home + np.searchsorted(last, np.arange(len(edges) + 1))
+        self.bins_of_cells_ = bins
+        return self
+
+    def encode(self, columns: FloatArray) -> FloatArray:
+        """The cell of every instance in every column: (n, c) -> (n, c)."""
+        cells = [np.searchsorted(edges, columns[:, at], side="right") for at, edges in enumerate(self.edges_)]
+        return np.stack(cells, axis=1).astype(float)
+
+    def summarise(self, rows: FloatArray) -> FloatArray:
+        """Shares in the bins, the bin numbers one after the other: (..., n, c) -> (..., J)."""
+        from quanet import kernels
+
+        n, columns = rows.shape[-2:]
+        bags = np.ascontiguousarray(rows).reshape(-1, n, columns)
+        counts = np.zeros((len(bags), int(self.starts_[-1])))
+        kernels.count_cells(bags, self.starts_[:-1], counts)
+        if len(self.bins_of_cells_) > 1:
+            cells, counts = counts, np.zeros((len(bags), self._blocks()[-1][1]))
+            kernels.add_cells(cells, self.bins_of_cells_, counts)
+        counts /= n
+        if self.cumulative:
+            parts = [counts[:, a:b].reshape(len(bags), columns, -1).cumsum(axis=2) for a, b in self._blocks()]
+            counts = np.concatenate([part.reshape(len(bags), -1) for part in parts], axis=1)
+        return counts.reshape(*rows.shape[:-2], -1)
+
+    def _blocks(self) -> list[tuple[int, int]]:
+        return self.blocks_ or []
+
+
+def _ranges(columns: FloatArray) -> list[tuple[float, float]]:
+    """Lowest and highest value of every column; a constant one gets some width."""
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    flat = high <= low
+    return list(zip((low - 0.5 * flat).tolist(), (high + 0.5 * flat).tolist(), strict=True))
+
+
+class Moments(Representation):
+    """Means of every column and of its powers, taken from the middle of the scale of posteriors.
+
+    Parameters
+    ----------
+    order : the highest power.
+    centre : what is subtracted first; one half treats two classes alike.
+
+    Examples
+    --------
+    >>> moments = Moments(2)
+    >>> moments.summarise(moments.encode(np.array([[0.2], [0.6]])))
+    array([-0.1 ,  0.05])
+    """
+
+    def __init__(self, order: int = 1, *, centre: float = 0.5) -> None:
+        self.order = order
+        self.centre = centre
+
+    def fit(self, columns: FloatArray, codes: IntArray) -> Self:  # noqa: ARG002
+        """Check the order; there is nothing to learn."""
+        if not isinstance(self.order, int | np.integer) or self.order < 1:
+            raise InvalidSetting(f"order is a whole number of at least 1; got {self.order!r}.")
+        return self
+
+    def encode(self, columns: FloatArray) -> FloatArray:
+        """The powers of every column: (n, c) -> (n, c order)."""
+        return np.concatenate([(columns - self.centre) ** power for power in range(1, self.order + 1)], axis=1)
+
+
+class Labels(Representation):
+    """Shares of the most probable classes, as classify and count has them; for posteriors.
+
+    Examples
+    --------
+    >>> labels = Labels()
+    >>> labels.summarise(labels.encode(np.array([[0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])))
+    array([0. , 0.5, 0.5])
+    """
+
+    def encode(self, columns: FloatArray) -> FloatArray:
+        """A one at the most probable class; for two classes, whose column is the second's: (n, c) -> (n, k)."""
+        if columns.shape[1] == 1:
+            columns = np.column_stack([1 - columns, columns])
+        return np.eye(columns.shape[1])[columns.argmax(axis=1)]
+
+
+class FourierFeatures(Representation):
+    r"""Random Fourier features: means whose distance is, nearly, that of kernel means (Rahimi and Recht 2007).
+
+    .. math:: z(x) = \sqrt{1 / s}\, [\cos(\Omega x), \sin(\Omega x)], \quad \Omega_{ij} \sim N(0, 2\gamma)
+
+    Parameters
+    ----------
+    size : how many frequencies s, each of which gives two features.
+    gamma : of the kernel :math:`\exp(-\gamma \|x - z\|^2)`; None takes the median distance of training instances.
+    random_state : seed of the frequencies. With more than two classes another order of the classes meets others, so
+        that estimates follow it as closely as the features follow the kernel.
+
+    Examples
+    --------
+    >>> features = FourierFeatures(2000, gamma=1.0).fit(np.zeros((2, 1)), np.array([0, 1]))
+    >>> rows = features.encode(np.array([[0.0], [0.5]]))
+    >>> float((rows[0] @ rows[1]).round(1)), float(np.exp(-0.25).round(1))
+    (0.8, 0.8)
+    """
+
+    def __init__(self, size: int = 250, *, gamma: float | None = None, random_state: int = 0) -> None:
+        self.size = size
+        self.gamma = gamma
+        self.random_state = random_state
+
+    def fit(self, columns: FloatArray, codes: IntArray) -> Self:  # noqa: ARG002
+        """Draw the frequencies."""
+        if not isinstance(self.size, int | np.integer) or self.size < 1:
+            raise InvalidSetting(f"size is a whole number of at least 1; got {self.size!r}.")
+        rng = np.random.default_rng(self.random_state)
+        gamma = check_gamma(self.gamma, columns)
+        self.frequencies_ = rng.normal(scale=np.sqrt(2 * gamma), size=(columns.shape[1], self.size))
+        return self
+
+    def encode(self, columns: FloatArray) -> FloatArray:
+        """The features of every instance: (n, c) -> (n, 2 size)."""
+        angles = columns @ self.frequencies_
+        return np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(self.size)
+
+
+def check_gamma(gamma: float | None, columns: FloatArray) -> float:
+    """A kernel's gamma, or 1 / (2 median squared distance) of training instances where it is None."""
+    if gamma is None:
+        some = columns[:: max(1, len(columns) // 500)]
+        squares = np.square(some[:, None] - some[None]).sum(axis=2)[np.triu_indices(len(some), 1)]
+        middle = float(np.median(squares)) if len(squares) else 0.0
+        return 0.5 / (middle or float(squares.mean() if len(squares) else 0.0) or 1.0)
+    if not (np.isfinite(gamma) and gamma > 0):
+        raise InvalidSetting(f"gamma is a number above 0, or None; got {gamma!r}.")
+    return float(gamma)

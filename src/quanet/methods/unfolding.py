@@ -1,0 +1,132 @@
+r"""Unfolding, as physicists measure spectra: matching with a preference for smooth prevalences of ordered classes."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import check_rows
+from quanet.errors import InvalidSetting
+from quanet.methods.about import About
+from quanet.methods.divergences import DIVERGENCES, Divergence
+from quanet.methods.matching import MatchingQuantifier
+from quanet.methods.representations import Labels, Representation
+from quanet.solvers import nearest_mixtures
+
+
+def roughness(k: int) -> FloatArray:
+    r"""The matrix R of Tikhonov's penalty: :math:`p^\top R p = \sum_c (p_{c-1} - 2 p_c + p_{c+1})^2`: (k, k).
+
+    Examples
+    --------
+    >>> roughness(3)
+    array([[ 1., -2.,  1.],
+           [-2.,  4., -2.],
+           [ 1., -2.,  1.]])
+    """
+    bends = np.diff(np.eye(k), n=2, axis=0)
+    return bends.T @ bends
+
+
+class _Unfolding(MatchingQuantifier):
+    """What RUN and Tikhonov share: a representation of one's choice, and the weight of smoothness."""
+
+    def __init__(
+        self, classifier: Any = None, *, tau: float = 0.0, representation: Representation | None = None, cv: Any = 5
+    ) -> None:
+        super().__init__(classifier, cv=cv)
+        self.tau = tau
+        self.representation = representation
+
+    def _divergence(self) -> str:
+        raise NotImplementedError
+
+    def _parts(self) -> tuple[Representation, str | Divergence]:
+        if not (np.isfinite(self.tau) and self.tau >= 0):
+            raise InvalidSetting(f"tau is a number of at least 0; got {self.tau!r}.")
+        return (Labels() if self.representation is None else self.representation), self._divergence()
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        super()._fit_aggregation(posteriors, codes)
+        if self.matcher_.representation.blocks_ is not None and len(self.matcher_.representation.blocks_) > 1:
+            raise InvalidSetting(f"{type(self).__name__} takes one number of bins, not several.")
+
+    def _smoothest(self, rows: ArrayLike, weight: float) -> FloatArray:
+        matcher = self.matcher_
+        if weight == 0 or len(self.classes_) < 3:
+            return super().aggregate(rows)
+        summaries = matcher.representation.summarise(check_rows(rows, width=matcher.width))
+        return nearest_mixtures(
+            matcher.templates,
+            summaries,
+            DIVERGENCES[self._divergence()],
+            self.prior_,
+            penalty=weight * roughness(len(self.classes_)),
+        )
+
+
+class RUN(_Unfolding):
+    r"""Regularised unfolding: the likelihood of a bag's counts, and smooth prevalences (Blobel 1985).
+
+    .. math:: \hat p = \arg\min_p \sum_j \big( \lambda_j - n h_j \ln \lambda_j \big) + \tfrac\tau2 p^\top R p,
+        \quad \lambda = n M p
+
+    with n h the bag's counts, which are taken for Poisson numbers, M what they are in each class, and R the squared
+    second differences of neighbouring classes, for classes in order. Without the second term it is maximum likelihood.
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+    tau : weight of smoothness; `GridSearchQ` finds one by protocol. It has no meaning for two classes.
+    representation : what is counted: the predicted labels if None, or as in `Matching`, such as ``Histogram(8)``.
+
+    Examples
+    --------
+    >>> from quanet import Gaussians
+    >>> X, y = Gaussians(k=4, distance=1.5).draw([0.25] * 4, 2000, rng=0)
+    >>> new, _ = Gaussians(k=4, distance=1.5).draw([0.1, 0.2, 0.3, 0.4], 1000, rng=1)
+    >>> RUN(tau=1000.0).fit(X, y).predict(new).round(1)
+    array([0.1, 0.2, 0.3, 0.4])
+    """
+
+    about: ClassVar[About] = About("Blobel 1985", "ordered", "posteriors", "O(n k + J k^2)")
+
+    def _divergence(self) -> str:
+        return "likelihood"
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count, and find the likeliest smooth prevalences: (..., n, d) -> (..., k)."""
+        return self._smoothest(rows, self.tau / max(1, np.shape(rows)[-2]))
+
+
+class Tikhonov(_Unfolding):
+    r"""Tikhonov-regularised unfolding: least squares, and smooth prevalences (Höcker and Kartvelishvili 1996).
+
+    .. math:: \hat p = \arg\min_p \| M p - h \|^2 + \tfrac\tau2 p^\top R p
+
+    with h the bag's shares, M those of each class, and R as in `RUN`. Without the second term it is ACC.
+
+    Parameters
+    ----------
+    classifier, cv, tau, representation : see `RUN`.
+
+    Examples
+    --------
+    >>> from quanet import Gaussians
+    >>> X, y = Gaussians(k=4, distance=1.5).draw([0.25] * 4, 2000, rng=0)
+    >>> new, _ = Gaussians(k=4, distance=1.5).draw([0.1, 0.2, 0.3, 0.4], 1000, rng=1)
+    >>> Tikhonov(tau=1.0).fit(X, y).predict(new).round(1)
+    array([0.1, 0.2, 0.3, 0.4])
+    """
+
+    about: ClassVar[About] = About(
+        "Höcker and Kartvelishvili 1996; Bunse 2022", "ordered", "posteriors", "O(n k + k^3)"
+    )
+
+    def _divergence(self) -> str:
+        return "l2"
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count, and find the nearest smooth prevalences: (..., n, d) -> (..., k)."""
+        return self._smoothest(rows, self.tau)
