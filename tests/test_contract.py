@@ -12,6 +12,9 @@ from quanet import (
     ACC,
     CC,
     EMQ,
+    MAX,
+    MS,
+    MS2,
     PACC,
     PCC,
     SVMAE,
@@ -19,20 +22,26 @@ from quanet import (
     SVMNKLD,
     SVMQ,
     SVMRAE,
+    T50,
+    TAC,
     UPP,
+    Gaussians,
     GridSearchQ,
     OneVsRest,
     TrainPrevalence,
+    X,
     check_quantifier,
 )
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.errors import InvalidSetting
+from quanet.errors import InvalidData, InvalidSetting
 
 METHODS = [TrainPrevalence(), CC(), PCC(), ACC(), PACC(), EMQ(), EMQ(solver="em"), EMQ(calibration=None), PACC(cv=0.4)]
 METHODS += [SVMKLD(), SVMNKLD(), SVMQ(C=10.0), SVMAE(), SVMRAE(), OneVsRest(EMQ()), OneVsRest(SVMQ())]
 METHODS += [GridSearchQ(CC(), {"classifier": [None]}, protocol=UPP(bag_size=20, repeats=30))]
 METHODS += [GridSearchQ(SVMNKLD(), {"C": [0.1, 10.0]}, protocol=UPP(bag_size=20, repeats=30))]
+METHODS += [OneVsRest(T50())]
+TWO_CLASSES = [T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
 
 
@@ -42,11 +51,26 @@ def test_every_method_keeps_the_contract(quantifier, labels, k):
     check_quantifier(quantifier, k=k, labels=labels)
 
 
+@pytest.mark.parametrize(("labels", "k"), KINDS[:3])
+@pytest.mark.parametrize("quantifier", TWO_CLASSES, ids=repr)
+def test_every_method_for_two_classes_keeps_the_contract(quantifier, labels, k):
+    check_quantifier(quantifier, k=k, labels=labels)
+
+
+@pytest.mark.parametrize("quantifier", TWO_CLASSES, ids=repr)
+def test_a_method_for_two_classes_refuses_more_and_names_the_way_out(quantifier):
+    X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 60, rng=0)
+    name = type(quantifier).__name__
+    with pytest.raises(InvalidData, match=rf"{name} is for two classes, and y has 3.*OneVsRest\({name}\(\)\)"):
+        quantifier.fit(X, y)
+    assert len(OneVsRest(quantifier).fit(X, y).predict(X)) == 3
+
+
 def test_no_public_method_is_left_out():
     public = {value for name in quanet.__all__ if isinstance(value := getattr(quanet, name), type)}
     methods = {value for value in public if issubclass(value, Quantifier)} - {Quantifier, AggregativeQuantifier}
     networks = {quanet.QuaNet}  # tested in tests/nn, where training is made short
-    assert methods == {type(quantifier) for quantifier in METHODS} | networks
+    assert methods == {type(quantifier) for quantifier in METHODS + TWO_CLASSES} | networks
 
 
 class Broken(PCC):

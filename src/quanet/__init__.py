@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from quanet.methods.svm import SVMQ as SVMQ
     from quanet.methods.svm import SVMRAE as SVMRAE
     from quanet.methods.svm import QuantificationSVC as QuantificationSVC
+    from quanet.methods.thresholds import MAX as MAX
+    from quanet.methods.thresholds import MS as MS
+    from quanet.methods.thresholds import MS2 as MS2
+    from quanet.methods.thresholds import T50 as T50
+    from quanet.methods.thresholds import TAC as TAC
+    from quanet.methods.thresholds import X as X
     from quanet.metrics import METRICS as METRICS
     from quanet.metrics import absolute_error as absolute_error
     from quanet.metrics import bias as bias
@@ -84,6 +90,7 @@ _ROOMS = {
     "methods.em": ("EMQ",),
     "methods.multiclass": ("OneVsRest",),
     "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
+    "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),
     "metrics": (
         "METRICS",
         "absolute_error",

@@ -1,7 +1,7 @@
 """Choose a quantifier's parameters by its error on bags of held-out training data."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,6 +16,7 @@ from quanet.base import Quantifier
 from quanet.classifiers import make_folds
 from quanet.errors import InvalidSetting
 from quanet.evaluation.evaluate import DrawsBags, evaluate
+from quanet.methods.about import About
 from quanet.metrics import find_metric
 from quanet.protocols import APP, UPP
 
@@ -56,6 +57,8 @@ class GridSearchQ(Quantifier):
     >>> search.best_setting_, bool(search.best_error_ < 0.1)
     ({'C': 1.0}, True)
     """
+
+    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "posteriors", "the chosen quantifier's")
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Maximum likelihood under prior shift: only the prevalences changed, so they are all there is to find."""
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
 from quanet.calibration import Calibration, calibrate
 from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.methods.about import About
 from quanet.solvers import mixture_weights
 
 FIRST_STOP = 12  # EM's first steps can be short far from the optimum; QuaPy stops no earlier either
@@ -89,6 +90,8 @@ class EMQ(AggregativeQuantifier):
     >>> quantifier.predict([[0.8, 0.2], [0.2, 0.8], [0.2, 0.8]])
     array([0.222, 0.778])
     """
+
+    about: ClassVar[About] = About("Saerens, Latinne and Decaestecker (2002)", "any", "posteriors", "O(n k^2) a step")
 
     def __init__(
         self,
