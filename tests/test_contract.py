@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 import quanet
 from quanet import (
     ACC,
+    BBSE,
     CC,
     EMQ,
     MAX,
@@ -17,6 +18,7 @@ from quanet import (
     MS2,
     PACC,
     PCC,
+    RLLS,
     SVMAE,
     SVMKLD,
     SVMNKLD,
@@ -40,7 +42,7 @@ METHODS = [TrainPrevalence(), CC(), PCC(), ACC(), PACC(), EMQ(), EMQ(solver="em"
 METHODS += [SVMKLD(), SVMNKLD(), SVMQ(C=10.0), SVMAE(), SVMRAE(), OneVsRest(EMQ()), OneVsRest(SVMQ())]
 METHODS += [GridSearchQ(CC(), {"classifier": [None]}, protocol=UPP(bag_size=20, repeats=30))]
 METHODS += [GridSearchQ(SVMNKLD(), {"C": [0.1, 10.0]}, protocol=UPP(bag_size=20, repeats=30))]
-METHODS += [OneVsRest(T50())]
+METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
 TWO_CLASSES = [T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
 

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from quanet.methods.thresholds import T50 as T50
     from quanet.methods.thresholds import TAC as TAC
     from quanet.methods.thresholds import X as X
+    from quanet.methods.weights import BBSE as BBSE
+    from quanet.methods.weights import RLLS as RLLS
     from quanet.metrics import METRICS as METRICS
     from quanet.metrics import absolute_error as absolute_error
     from quanet.metrics import bias as bias
@@ -91,6 +93,7 @@ _ROOMS = {
     "methods.multiclass": ("OneVsRest",),
     "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
     "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),
+    "methods.weights": ("BBSE", "RLLS"),
     "metrics": (
         "METRICS",
         "absolute_error",

@@ -95,6 +95,8 @@ class AggregativeQuantifier(Quantifier):
 
     # Whether predicted labels will do, as one-hot rows, for a classifier that has no posteriors.
     _counts_labels: ClassVar[bool] = False
+    # Whether posteriors of 0 and 1 that are right give the true shares; not where an estimate is pulled elsewhere.
+    _exact: ClassVar[bool] = True
 
     def __init__(self, classifier: Any = None, *, cv: Any = 5) -> None:
         self.classifier = classifier

@@ -1,0 +1,49 @@
+"""The compiled loop of regularised importance weights, for bags where some weight would fall below zero."""
+
+import numpy as np
+
+from quanet.arrays import FloatArray
+from quanet.kernels import compiled
+
+SWEEPS = 2000  # coordinate descent settles far earlier unless classes cannot be told apart
+SETTLED = 1e-11
+
+
+@compiled
+def bounded_ridge(quadratic: FloatArray, linear: FloatArray, ridge: float, point: FloatArray) -> None:
+    """Move `point` to the minimum of x'Qx / 2 + ridge x'x / 2 - l'x over x >= -1, one coordinate at a time."""
+    k = len(point)
+    for _ in range(SWEEPS):
+        largest = 0.0
+        for c in range(k):
+            slope = ridge * point[c] - linear[c]
+            for a in range(k):
+                slope += quadratic[c, a] * point[a]
+            moved = max(point[c] - slope / (quadratic[c, c] + ridge), -1.0)
+            largest = max(largest, abs(moved - point[c]))
+            point[c] = moved
+        if largest < SETTLED:
+            break
+
+
+@compiled
+def bounded_shifts(
+    joint: FloatArray, targets: FloatArray, rho: float, low: float, high: float, steps: int, out: FloatArray
+) -> None:
+    """Fill `out` (b, k) with the minima of |C x - t| + rho |x| over x >= -1, for targets t (b, k).
+
+    The minimum is that of a ridge regression whose ridge equals rho |C x - t| / |x|; bisection of its logarithm finds
+    it, between `low` and `high`.
+    """
+    quadratic = joint.T @ joint
+    for i in range(len(targets)):
+        linear = joint.T @ targets[i]
+        below, above = low, high
+        for _ in range(steps):
+            ridge = np.exp(0.5 * (below + above))
+            bounded_ridge(quadratic, linear, ridge, out[i])
+            residual = joint @ out[i] - targets[i]
+            if ridge * np.sqrt((out[i] ** 2).sum()) < rho * np.sqrt((residual**2).sum()):
+                below = np.log(ridge)
+            else:
+                above = np.log(ridge)
