@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from quanet.methods.counting import PACC as PACC
     from quanet.methods.counting import PCC as PCC
     from quanet.methods.em import EMQ as EMQ
+    from quanet.methods.likelihood import LEIP as LEIP
+    from quanet.methods.likelihood import MAPLS as MAPLS
     from quanet.methods.multiclass import OneVsRest as OneVsRest
     from quanet.methods.svm import SVMAE as SVMAE
     from quanet.methods.svm import SVMKLD as SVMKLD
@@ -90,6 +92,7 @@ _ROOMS = {
     "methods.baseline": ("TrainPrevalence",),
     "methods.counting": ("ACC", "CC", "PACC", "PCC"),
     "methods.em": ("EMQ",),
+    "methods.likelihood": ("LEIP", "MAPLS"),
     "methods.multiclass": ("OneVsRest",),
     "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
     "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),
