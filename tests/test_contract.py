@@ -12,6 +12,7 @@ from quanet import (
     ACC,
     BBSE,
     CC,
+    CDE,
     EMQ,
     LEIP,
     MAPLS,
@@ -20,6 +21,7 @@ from quanet import (
     MS2,
     PACC,
     PCC,
+    PWK,
     RLLS,
     SVMAE,
     SVMKLD,
@@ -29,6 +31,8 @@ from quanet import (
     T50,
     TAC,
     UPP,
+    DeBias,
+    Friedman,
     Gaussians,
     GridSearchQ,
     OneVsRest,
@@ -44,9 +48,10 @@ METHODS = [TrainPrevalence(), CC(), PCC(), ACC(), PACC(), EMQ(), EMQ(solver="em"
 METHODS += [SVMKLD(), SVMNKLD(), SVMQ(C=10.0), SVMAE(), SVMRAE(), OneVsRest(EMQ()), OneVsRest(SVMQ())]
 METHODS += [GridSearchQ(CC(), {"classifier": [None]}, protocol=UPP(bag_size=20, repeats=30))]
 METHODS += [GridSearchQ(SVMNKLD(), {"C": [0.1, 10.0]}, protocol=UPP(bag_size=20, repeats=30))]
+METHODS += [Friedman(), PWK(), PWK(3, alpha=2)]
 METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors")]
 METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
-TWO_CLASSES = [T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
+TWO_CLASSES = [CDE(), DeBias(), T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
 
 

@@ -28,14 +28,19 @@ if TYPE_CHECKING:
     from quanet.evaluation.results import Results as Results
     from quanet.evaluation.selection import GridSearchQ as GridSearchQ
     from quanet.methods.baseline import TrainPrevalence as TrainPrevalence
+    from quanet.methods.cde import CDE as CDE
     from quanet.methods.counting import ACC as ACC
     from quanet.methods.counting import CC as CC
     from quanet.methods.counting import PACC as PACC
     from quanet.methods.counting import PCC as PCC
     from quanet.methods.em import EMQ as EMQ
+    from quanet.methods.friedman import DeBias as DeBias
+    from quanet.methods.friedman import Friedman as Friedman
     from quanet.methods.likelihood import LEIP as LEIP
     from quanet.methods.likelihood import MAPLS as MAPLS
     from quanet.methods.multiclass import OneVsRest as OneVsRest
+    from quanet.methods.neighbours import PWK as PWK
+    from quanet.methods.neighbours import WeightedNeighbours as WeightedNeighbours
     from quanet.methods.svm import SVMAE as SVMAE
     from quanet.methods.svm import SVMKLD as SVMKLD
     from quanet.methods.svm import SVMNKLD as SVMNKLD
@@ -90,10 +95,13 @@ _ROOMS = {
     "evaluation.results": ("Results",),
     "evaluation.selection": ("GridSearchQ",),
     "methods.baseline": ("TrainPrevalence",),
+    "methods.cde": ("CDE",),
     "methods.counting": ("ACC", "CC", "PACC", "PCC"),
     "methods.em": ("EMQ",),
+    "methods.friedman": ("DeBias", "Friedman"),
     "methods.likelihood": ("LEIP", "MAPLS"),
     "methods.multiclass": ("OneVsRest",),
+    "methods.neighbours": ("PWK", "WeightedNeighbours"),
     "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
     "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),
     "methods.weights": ("BBSE", "RLLS"),
