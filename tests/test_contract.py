@@ -36,6 +36,7 @@ from quanet import (
     Gaussians,
     GridSearchQ,
     OneVsRest,
+    ReadMe,
     TrainPrevalence,
     X,
     check_quantifier,
@@ -49,6 +50,7 @@ METHODS += [SVMKLD(), SVMNKLD(), SVMQ(C=10.0), SVMAE(), SVMRAE(), OneVsRest(EMQ(
 METHODS += [GridSearchQ(CC(), {"classifier": [None]}, protocol=UPP(bag_size=20, repeats=30))]
 METHODS += [GridSearchQ(SVMNKLD(), {"C": [0.1, 10.0]}, protocol=UPP(bag_size=20, repeats=30))]
 METHODS += [Friedman(), PWK(), PWK(3, alpha=2)]
+METHODS += [ReadMe(), ReadMe(subsets=4, words=1)]
 METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors")]
 METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
 TWO_CLASSES = [CDE(), DeBias(), T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]

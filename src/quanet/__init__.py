@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from quanet.methods.multiclass import OneVsRest as OneVsRest
     from quanet.methods.neighbours import PWK as PWK
     from quanet.methods.neighbours import WeightedNeighbours as WeightedNeighbours
+    from quanet.methods.readme import ReadMe as ReadMe
     from quanet.methods.svm import SVMAE as SVMAE
     from quanet.methods.svm import SVMKLD as SVMKLD
     from quanet.methods.svm import SVMNKLD as SVMNKLD
@@ -102,6 +103,7 @@ _ROOMS = {
     "methods.likelihood": ("LEIP", "MAPLS"),
     "methods.multiclass": ("OneVsRest",),
     "methods.neighbours": ("PWK", "WeightedNeighbours"),
+    "methods.readme": ("ReadMe",),
     "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
     "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),
     "methods.weights": ("BBSE", "RLLS"),
