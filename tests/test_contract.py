@@ -32,9 +32,11 @@ from quanet import (
     TAC,
     UPP,
     DeBias,
+    Ensemble,
     Friedman,
     Gaussians,
     GridSearchQ,
+    Median,
     OneVsRest,
     ReadMe,
     TrainPrevalence,
@@ -51,6 +53,8 @@ METHODS += [GridSearchQ(CC(), {"classifier": [None]}, protocol=UPP(bag_size=20, 
 METHODS += [GridSearchQ(SVMNKLD(), {"C": [0.1, 10.0]}, protocol=UPP(bag_size=20, repeats=30))]
 METHODS += [Friedman(), PWK(), PWK(3, alpha=2)]
 METHODS += [ReadMe(), ReadMe(subsets=4, words=1)]
+METHODS += [Median(PCC(), {"classifier": [None]}), Ensemble(PCC(), size=3)]
+METHODS += [Ensemble(CC(), size=3, policy=policy, kept=2) for policy in ("prevalence", "distribution", "accuracy")]
 METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors")]
 METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
 TWO_CLASSES = [CDE(), DeBias(), T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from quanet.methods.counting import PACC as PACC
     from quanet.methods.counting import PCC as PCC
     from quanet.methods.em import EMQ as EMQ
+    from quanet.methods.ensemble import Ensemble as Ensemble
+    from quanet.methods.ensemble import Median as Median
     from quanet.methods.friedman import DeBias as DeBias
     from quanet.methods.friedman import Friedman as Friedman
     from quanet.methods.likelihood import LEIP as LEIP
@@ -99,6 +101,7 @@ _ROOMS = {
     "methods.cde": ("CDE",),
     "methods.counting": ("ACC", "CC", "PACC", "PCC"),
     "methods.em": ("EMQ",),
+    "methods.ensemble": ("Ensemble", "Median"),
     "methods.friedman": ("DeBias", "Friedman"),
     "methods.likelihood": ("LEIP", "MAPLS"),
     "methods.multiclass": ("OneVsRest",),
