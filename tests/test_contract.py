@@ -5,6 +5,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 import quanet
@@ -19,6 +20,9 @@ from quanet import (
     MAX,
     MS,
     MS2,
+    OACC,
+    OEMQ,
+    OPACC,
     PACC,
     PCC,
     PWK,
@@ -33,6 +37,7 @@ from quanet import (
     UPP,
     DeBias,
     Ensemble,
+    FrankHall,
     Friedman,
     Gaussians,
     GridSearchQ,
@@ -58,6 +63,7 @@ METHODS += [Ensemble(CC(), size=3, policy=policy, kept=2) for policy in ("preval
 METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors")]
 METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
 TWO_CLASSES = [CDE(), DeBias(), T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
+ORDERED = [OACC(), OPACC(strength=0.1), OEMQ(), FrankHall(PACC()), FrankHall(CC())]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
 
 
@@ -73,6 +79,21 @@ def test_every_method_for_two_classes_keeps_the_contract(quantifier, labels, k):
     check_quantifier(quantifier, k=k, labels=labels)
 
 
+@pytest.mark.parametrize(("labels", "k"), KINDS)
+@pytest.mark.parametrize("quantifier", ORDERED, ids=repr)
+def test_every_method_for_ordered_classes_keeps_the_contract(quantifier, labels, k):
+    order = [f"class {c:02}" for c in range(k)] if labels == "string" else None
+    check_quantifier(clone(quantifier).set_params(order=order), k=k, labels=labels)
+
+
+@pytest.mark.parametrize("quantifier", ORDERED, ids=repr)
+def test_a_method_for_ordered_classes_asks_for_the_order_of_names(quantifier):
+    X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 60, rng=0)
+    name = type(quantifier).__name__
+    with pytest.raises(InvalidData, match=rf"{name} needs classes in order.*{name}\(order="):
+        quantifier.fit(X, np.array(["bad", "ok", "good"])[y])
+
+
 @pytest.mark.parametrize("quantifier", TWO_CLASSES, ids=repr)
 def test_a_method_for_two_classes_refuses_more_and_names_the_way_out(quantifier):
     X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 60, rng=0)
@@ -86,7 +107,7 @@ def test_no_public_method_is_left_out():
     public = {value for name in quanet.__all__ if isinstance(value := getattr(quanet, name), type)}
     methods = {value for value in public if issubclass(value, Quantifier)} - {Quantifier, AggregativeQuantifier}
     networks = {quanet.QuaNet}  # tested in tests/nn, where training is made short
-    assert methods == {type(quantifier) for quantifier in METHODS + TWO_CLASSES} | networks
+    assert methods == {type(quantifier) for quantifier in METHODS + TWO_CLASSES + ORDERED} | networks
 
 
 class Broken(PCC):

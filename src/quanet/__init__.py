@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from quanet.methods.multiclass import OneVsRest as OneVsRest
     from quanet.methods.neighbours import PWK as PWK
     from quanet.methods.neighbours import WeightedNeighbours as WeightedNeighbours
+    from quanet.methods.ordinal import OACC as OACC
+    from quanet.methods.ordinal import OEMQ as OEMQ
+    from quanet.methods.ordinal import OPACC as OPACC
+    from quanet.methods.ordinal import FrankHall as FrankHall
     from quanet.methods.readme import ReadMe as ReadMe
     from quanet.methods.svm import SVMAE as SVMAE
     from quanet.methods.svm import SVMKLD as SVMKLD
@@ -106,6 +110,7 @@ _ROOMS = {
     "methods.likelihood": ("LEIP", "MAPLS"),
     "methods.multiclass": ("OneVsRest",),
     "methods.neighbours": ("PWK", "WeightedNeighbours"),
+    "methods.ordinal": ("OACC", "OEMQ", "OPACC", "FrankHall"),
     "methods.readme": ("ReadMe",),
     "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
     "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),
