@@ -35,6 +35,7 @@ from quanet import (
     T50,
     TAC,
     UPP,
+    AutoQuantifier,
     DeBias,
     Ensemble,
     FrankHall,
@@ -62,6 +63,7 @@ METHODS += [Median(PCC(), {"classifier": [None]}), Ensemble(PCC(), size=3)]
 METHODS += [Ensemble(CC(), size=3, policy=policy, kept=2) for policy in ("prevalence", "distribution", "accuracy")]
 METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors")]
 METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
+METHODS += [AutoQuantifier([TrainPrevalence(), PACC()], [None], protocol=UPP(bag_size=20, repeats=30))]
 TWO_CLASSES = [CDE(), DeBias(), T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
 ORDERED = [OACC(), OPACC(strength=0.1), OEMQ(), FrankHall(PACC()), FrankHall(CC())]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quanet.data.tables import read_table as read_table
     from quanet.errors import QuanetError as QuanetError
     from quanet.errors import QuanetWarning as QuanetWarning
+    from quanet.evaluation.auto import AutoQuantifier as AutoQuantifier
     from quanet.evaluation.evaluate import evaluate as evaluate
     from quanet.evaluation.results import Results as Results
     from quanet.evaluation.selection import GridSearchQ as GridSearchQ
@@ -98,6 +99,7 @@ _ROOMS = {
     "data.synthetic": ("Gaussians", "WordBags"),
     "data.tables": ("read_table",),
     "errors": ("QuanetError", "QuanetWarning"),
+    "evaluation.auto": ("AutoQuantifier",),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.results": ("Results",),
     "evaluation.selection": ("GridSearchQ",),
