@@ -82,9 +82,13 @@ def told(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.3g}"
 
 
-def report() -> str:
+def chosen(only: list[str]) -> list[Any]:
+    return [entry for entry in catalogue().itertuples() if not only or entry.name in only]
+
+
+def report(only: list[str]) -> str:
     lines = ["| method | ms, 500 of 2 classes | ms, 1,000 of 28 classes |", "|---|---|---|"]
-    for entry in catalogue().itertuples():
+    for entry in chosen(only):
         name, needs = str(entry.name), str(entry.needs)
         ordered, two = entry.classes == "ordered", entry.classes == "two"
         few = milliseconds(name, needs, 5 if ordered else 2, 500, 200)
@@ -94,9 +98,9 @@ def report() -> str:
     return HEAD.format(machine=machine()) + "\n".join(lines) + "\n"
 
 
-def large() -> str:
+def large(only: list[str]) -> str:
     lines = ["| method | seconds for 5,000 bags of 1,000, 28 classes |", "|---|---|"]
-    for entry in catalogue().itertuples():
+    for entry in chosen(only):
         name, needs = str(entry.name), str(entry.needs)
         if entry.classes == "two" or make(name, needs) is None or name in TWO_ONLY:
             continue
@@ -133,10 +137,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="write the table here, as Markdown")
     parser.add_argument("--large", action="store_true", help="28 classes, 5,000 bags of 1,000")
+    parser.add_argument("--only", nargs="*", default=[], help="these methods")
     arguments = parser.parse_args()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
-        text = large() if arguments.large else report()
+        text = (large if arguments.large else report)(arguments.only)
     if arguments.output:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         arguments.output.write_text(text)

@@ -5,15 +5,27 @@ import numpy as np
 from quanet.arrays import FloatArray, IntArray
 from quanet.kernels import compiled
 
-CELLS = 4096  # of the table that narrows the search for a score's place among the thresholds
+SHIFT = 44  # of a float: its exponent and eight digits are left, 256 cells for every power of two
+LOWEST = (1023 - 40) << 8  # scores below 2^-40, or as near to 1, share a cell
+HALF = (1022 << 8) - LOWEST  # the cell of 0.5
+CELLS = 2 * HALF + 2
 BINS = 1024  # of the histogram that narrows the search for the median
 
 
 @compiled
-def place_of(score: float, thresholds: FloatArray, table: IntArray) -> int:
-    """How many thresholds are at most `score`; ``table[c]`` is how many lie below c / CELLS."""
-    cell = min(max(int(score * CELLS), 0), CELLS - 1)
-    low, high = table[cell], table[cell + 1]
+def cells_of(scores: FloatArray, distance: FloatArray, out: IntArray) -> None:
+    """Fill `out` with the cells of scores (n,), in their order: the finer the nearer to 0 or 1, where scores crowd."""
+    for j in range(len(scores)):
+        distance[j] = min(scores[j], 1.0 - scores[j])
+    bits = distance.view(np.int64)
+    for j in range(len(scores)):
+        cell = min(max((bits[j] >> SHIFT) - LOWEST, 0), HALF)
+        out[j] = cell if scores[j] < 0.5 else CELLS - 1 - cell
+
+
+@compiled
+def place_of(score: float, thresholds: FloatArray, low: int, high: int) -> int:
+    """How many thresholds are at most `score`, which are between `low` and `high`."""
     while low < high:
         middle = (low + high) // 2
         if thresholds[middle] <= score:
@@ -65,21 +77,25 @@ def median_sweep(
     """Fill `out` (b,) with the median over thresholds (m,) of the adjusted counts of scores (b, n).
 
     At a threshold t the adjusted count is (c - fpr) gain, clipped to [0, 1], where c is the share of scores of at least
-    t and gain = 1 / (tpr - fpr).
+    t and gain = 1 / (tpr - fpr). ``table[c]`` (CELLS + 1,) is how many thresholds lie in cells before c.
     """
     b, n = scores.shape
     m = len(thresholds)
     counts = np.empty(m + 1, dtype=np.int64)
+    cells, distance = np.empty(n, dtype=np.int64), np.empty(n)
     values, found = np.empty(m), np.empty(m)
     bins = np.empty(BINS + 1, dtype=np.int64)
+    share = 1.0 / n
     for i in range(b):
         counts[:] = 0
+        cells_of(scores[i], distance, cells)
         for j in range(n):
-            counts[place_of(scores[i, j], thresholds, table)] += 1
+            cell = cells[j]
+            counts[place_of(scores[i, j], thresholds, table[cell], table[cell + 1])] += 1
         above = 0
         for j in range(m - 1, -1, -1):
             above += counts[j + 1]
             values[j] = above
         for j in range(m):
-            values[j] = min(max((values[j] / n - fpr[j]) * gain[j], 0.0), 1.0)
+            values[j] = min(max((values[j] * share - fpr[j]) * gain[j], 0.0), 1.0)
         out[i] = middle_of(values, bins, found)

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 from quanet import ACC, APP, CC, MS, PACC, TAC, Bags, Ensemble, Gaussians, Median, evaluate
 from quanet.errors import InvalidData, InvalidSetting
@@ -24,6 +26,20 @@ def test_the_median_is_over_what_each_setting_says(clouds, new):
     assert together.predict(new)[1] == pytest.approx(np.median(alone))
     bags = Bags(np.arange(300).reshape(30, 10))
     np.testing.assert_allclose(together.predict_bags(new, bags)[3], together.predict(new[30:40]))
+
+
+def test_rows_of_a_given_classifier_are_kept_once(clouds, new):
+    source = Gaussians(distance=2)
+    held, rows = source.posteriors(clouds[0], [0.7, 0.3]), source.posteriors(new, [0.7, 0.3])
+    for one in (Ensemble(ACC("precomputed"), size=6), Median(TAC("precomputed"), {"threshold": [0.3, 0.5]})):
+        fitted = one.fit(held, clouds[1])
+        assert fitted.represent(rows).shape == (300, 2)
+        combine = np.mean if isinstance(one, Ensemble) else np.median
+        expected = combine([member.predict(rows) for member in fitted.members_], axis=0)
+        np.testing.assert_allclose(fitted.predict(rows), expected)
+    frozen = FrozenEstimator(LogisticRegression().fit(*clouds))
+    assert Ensemble(PACC(frozen), size=3).fit(*clouds).represent(new).shape == (300, 2)
+    assert Ensemble(PACC(), size=3).fit(*clouds).represent(new).shape == (300, 6)
 
 
 def test_medians_of_more_classes_are_scaled_to_one():

@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags, check_rows
-from quanet.base import Quantifier
+from quanet.base import AggregativeQuantifier, Quantifier
 from quanet.classifiers import cross_fit, posteriors_of, resolve_classifier
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.methods.about import About
@@ -27,26 +28,37 @@ BINS = 8  # of the histograms of posteriors that "distribution" compares, as in 
 
 
 class _Many(Quantifier):
-    """What the two share: fitted members, whose rows stand side by side."""
+    """What the two share: fitted members, whose rows stand side by side, or once if they all are the same."""
 
     members_: list[Any]
     widths_: IntArray
+    shared_: bool
 
     def _keep(self, members: list[Any], X: Any) -> None:
         first = _safe_indexing(X, [0])
         self.members_ = members
-        self.widths_ = np.array([member.represent(first).shape[1] for member in members])
+        self.shared_ = all(_passes_on(member) for member in members)
+        heard = members[:1] if self.shared_ else members
+        self.widths_ = np.array([member.represent(first).shape[1] for member in heard])
 
     def represent(self, X: Any) -> FloatArray:
         """The rows of all members side by side: (n, d1 + d2 + ...)."""
         check_is_fitted(self, "members_")
-        return np.concatenate([member.represent(X) for member in self.members_], axis=1)
+        heard = self.members_[:1] if self.shared_ else self.members_
+        return np.concatenate([member.represent(X) for member in heard], axis=1)
 
     def _estimates(self, rows: FloatArray) -> FloatArray:
         """What each member says of its columns: (..., n, d1 + d2 + ...) -> (..., m, k)."""
-        parts = np.split(rows, self.widths_.cumsum()[:-1], axis=-1)
+        parts = [rows] * len(self.members_) if self.shared_ else np.split(rows, self.widths_.cumsum()[:-1], axis=-1)
         found = [member.aggregate(part) for member, part in zip(self.members_, parts, strict=True)]
         return np.stack(found, axis=-2)
+
+
+def _passes_on(member: Any) -> bool:
+    """Whether a member's rows are the posteriors of a classifier that was given, so that its copies have the same."""
+    given = getattr(member, "classifier", None)
+    plain = getattr(type(member), "represent", None) is AggregativeQuantifier.represent
+    return plain and (isinstance(given, FrozenEstimator) or (isinstance(given, str) and given == "precomputed"))
 
 
 class Median(_Many):

@@ -76,8 +76,9 @@ def median_sweep(scores: FloatArray, curve: Curve) -> FloatArray:
 
     bags = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
     found = np.empty(len(bags))
-    table = np.searchsorted(curve.thresholds, np.arange(kernels.CELLS + 1) / kernels.CELLS)
-    table[-1] = len(curve.thresholds)  # a threshold of 1 belongs to the last cell
+    cells = np.empty(len(curve.thresholds), dtype=np.intp)
+    kernels.cells_of(curve.thresholds, np.empty(len(cells)), cells)
+    table = np.searchsorted(cells, np.arange(kernels.CELLS + 1))
     kernels.median_sweep(bags, curve.thresholds, table, curve.fpr, 1 / (curve.tpr - curve.fpr), found)
     return found.reshape(scores.shape[:-1])
 
