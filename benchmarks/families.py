@@ -20,6 +20,7 @@ import numpy as np
 import quantificationlib.binary.debias
 import quantificationlib.multiclass.friedman
 import quapy
+from quapy.method._liep import LEIP
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
@@ -74,14 +75,18 @@ def families(k: int) -> list[Method]:
         Method("BBSE, hard", quanet.BBSE, lambda c: theirs.BBSEhard(c, **exact)),
         Method("BBSE, soft", lambda c: quanet.BBSE(c, outputs="soft"), lambda c: theirs.BBSEsoft(c, **exact)),
         Method("RLLS", quanet.RLLS, lambda c: theirs.RLLS(c, fit_classifier=False)),
-        Method("LEIP", quanet.LEIP, leip),
+        Method("LEIP", quanet.LEIP, lambda c: FrozenLEIP(c, fit_classifier=False)),
         Method("Friedman", quanet.Friedman, quantificationlib=quantificationlib.multiclass.friedman.FriedmanME),
     ]
 
 
-def leip(classifier: Any) -> Any:
-    """QuaPy's LEIP, which wants to be told of its validation data even where the classifier is fitted."""
-    return quapy.method._liep.LEIP(classifier, fit_classifier=False, val_split=5)  # noqa: SLF001
+class FrozenLEIP(LEIP):
+    """QuaPy's LEIP for a fitted classifier, for which its own `fit` asks for validation data and then refuses them."""
+
+    def fit(self, X: Any, y: Any) -> "FrozenLEIP":
+        self.train_prevalence = np.bincount(y) / len(y)
+        self.aggregation_fit(self.classify(X), y)
+        return self
 
 
 def family_calls(problem: Problem, method: Method) -> dict[str, Callable[[], Any]]:
