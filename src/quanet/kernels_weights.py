@@ -54,3 +54,18 @@ def simplex_quadratics_of(quadratics: FloatArray, which: IntArray, linears: Floa
     """Run `simplex_quadratic` on every row of `linears` and `out`, row i with ``quadratics[which[i]]``."""
     for i in range(len(linears)):
         simplex_quadratic(quadratics[which[i]], linears[i], out[i])
+
+
+@compiled
+def mean_entries(profiles: FloatArray, tables: FloatArray, out: FloatArray) -> None:
+    """Fill out (b, m, k) with the means over instances of the rows of `tables` that profiles (b, n, m) name."""
+    b, n, m = profiles.shape
+    k = tables.shape[1]
+    out[:] = 0.0
+    for i in range(b):
+        for j in range(n):
+            for s in range(m):
+                entry = int(profiles[i, j, s])
+                for c in range(k):
+                    out[i, s, c] += tables[entry, c]
+    out /= n

@@ -109,6 +109,9 @@ class ReadMe(Quantifier):
         self.known_: IntArray = self._places(numbers)
         self.codes_: IntArray = codes
         self.tables_: FloatArray = self._tables(np.ones(len(codes)))
+        self.quadratics_: FloatArray
+        self.inverses_: FloatArray
+        self.quadratics_, self.inverses_ = self._problems(self.tables_)
         return self
 
     def represent(self, X: Any) -> FloatArray:
@@ -118,8 +121,8 @@ class ReadMe(Quantifier):
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """Explain the profiles of each set by those of the classes, then average: (..., n, m) -> (..., k)."""
-        profiles = check_rows(rows, width=len(self.words_)).astype(np.intp)
-        return self._explain(profiles, self.tables_)
+        profiles = check_rows(rows, width=len(self.words_))
+        return explain(profiles, self.tables_, self.quadratics_, self.inverses_)
 
     def bootstrap(self, X: Any, *, repeats: int = 300, rng: np.random.Generator | int) -> FloatArray:
         """Estimates for texts X from labelled and new texts drawn again, with replacement: (repeats, k).
@@ -127,12 +130,13 @@ class ReadMe(Quantifier):
         Their standard deviation is the standard error that the authors report, and their quantiles an interval.
         """
         rng = np.random.default_rng(rng)
-        rows = check_rows(self.represent(X)).astype(np.intp)
+        rows = check_rows(self.represent(X))
         n, m = len(self.codes_), len(rows)
         estimates = np.empty((repeats, len(self.classes_)))
         for at in range(repeats):
             weights = rng.multinomial(n, np.full(n, 1 / n)).astype(float)
-            estimates[at] = self._explain(rows[rng.integers(m, size=m)], self._tables(weights))
+            tables = self._tables(weights)
+            estimates[at] = explain(rows[rng.integers(m, size=m)], tables, *self._problems(tables))
         return estimates
 
     def _check_settings(self) -> None:
@@ -191,22 +195,30 @@ class ReadMe(Quantifier):
     def _tables(self, weights: FloatArray) -> FloatArray:
         return profile_tables(self.known_, self.codes_, len(self.classes_), len(self.profiles_), weights)
 
-    def _explain(self, profiles: IntArray, tables: FloatArray) -> FloatArray:
-        """The mean over sets of the shares nearest to the profiles' own: (..., n, m) -> (..., k)."""
-        k, m = len(self.classes_), len(self.words_)
+    def _problems(self, tables: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The quadratic of every set's least squares, and its inverse: (m, k, k) each."""
+        k = len(self.classes_)
         blocks = np.split(tables[:-1], self.starts_[1:-1])
         quadratics = np.stack([block.T @ block for block in blocks])
         quadratics += (RIDGE * np.trace(quadratics, axis1=1, axis2=2) / k)[:, None, None] * np.eye(k)
-        linear = np.stack([tables[profiles[..., s]].mean(axis=-2) for s in range(m)], axis=-2)
-        # Stationarity with the sum held at one, as in `simplex_least_squares`, for every set at once.
-        ones = np.linalg.solve(quadratics, np.ones((m, k, 1)))[..., 0]
-        free = np.einsum("sij,...sj->...si", np.linalg.inv(quadratics), linear)
-        free -= ((free.sum(axis=-1) - 1) / ones.sum(axis=-1))[..., None] * ones
-        outside = (free < 0).any(axis=-1)
-        if outside.any():
-            from quanet import kernels_weights as kernels
+        return quadratics, np.asarray(np.linalg.inv(quadratics), dtype=np.float64)
 
-            corrected = project(free[outside])
-            kernels.simplex_quadratics_of(quadratics, np.nonzero(outside)[-1], linear[outside], corrected)
-            free[outside] = corrected
-        return np.asarray(free.mean(axis=-2))
+
+def explain(profiles: FloatArray, tables: FloatArray, quadratics: FloatArray, inverses: FloatArray) -> FloatArray:
+    """The mean over sets of the shares nearest to the profiles' own: (..., n, m) -> (..., k)."""
+    from quanet import kernels_weights as kernels
+
+    m, k = inverses.shape[:2]
+    bags = np.ascontiguousarray(profiles).reshape(-1, *profiles.shape[-2:])
+    linear = np.empty((len(bags), m, k))
+    kernels.mean_entries(bags, tables, linear)
+    # Stationarity with the sum held at one, as in `simplex_least_squares`, for every set at once.
+    ones = inverses.sum(axis=-1)
+    free = np.einsum("sij,bsj->bsi", inverses, linear)
+    free -= ((free.sum(axis=-1) - 1) / ones.sum(axis=-1))[..., None] * ones
+    outside = (free < 0).any(axis=-1)
+    if outside.any():
+        corrected = project(free[outside])
+        kernels.simplex_quadratics_of(quadratics, np.nonzero(outside)[1], linear[outside], corrected)
+        free[outside] = corrected
+    return np.asarray(free.mean(axis=-2).reshape(*profiles.shape[:-2], k))
