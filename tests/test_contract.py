@@ -5,16 +5,29 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 import quanet
 from quanet import (
     ACC,
+    BBSE,
     CC,
+    CDE,
     EMQ,
     KMM,
+    LEIP,
+    MAPLS,
+    MAX,
+    MS,
+    MS2,
+    OACC,
+    OEMQ,
+    OPACC,
     PACC,
     PCC,
+    PWK,
+    RLLS,
     RUN,
     SMM,
     SORD,
@@ -23,14 +36,21 @@ from quanet import (
     SVMNKLD,
     SVMQ,
     SVMRAE,
+    T50,
+    TAC,
     UPP,
+    AutoQuantifier,
     CvMy,
+    DeBias,
     Distances,
     DMy,
     DyS,
     EDx,
     EDy,
+    Ensemble,
     FourierFeatures,
+    FrankHall,
+    Friedman,
     GaussianKernel,
     Gaussians,
     GridSearchQ,
@@ -43,16 +63,19 @@ from quanet import (
     Labels,
     Matching,
     MatchingX,
+    Median,
     Moments,
     OneVsRest,
     QUANTy,
+    ReadMe,
     Tikhonov,
     TrainPrevalence,
+    X,
     check_quantifier,
 )
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.errors import InvalidSetting
+from quanet.errors import InvalidData, InvalidSetting
 
 METHODS = [TrainPrevalence(), CC(), PCC(), ACC(), PACC(), EMQ(), EMQ(solver="em"), EMQ(calibration=None), PACC(cv=0.4)]
 METHODS += [SVMKLD(), SVMNKLD(), SVMQ(C=10.0), SVMAE(), SVMRAE(), OneVsRest(EMQ()), OneVsRest(SVMQ())]
@@ -67,6 +90,15 @@ METHODS += [Matching(representation=Histogram((4, 6)), divergence="jensen-shanno
 OF_TWO_CLASSES = [HDy(), DyS(), DyS(bins=8, divergence="hellinger"), SMM(), HDx(), SORD(), QUANTy()]
 # With more classes its random features depend on their order, see its docstring.
 RANDOM = [Matching(representation=FourierFeatures(50), divergence="l2")]
+METHODS += [Friedman(), PWK(), PWK(3, alpha=2)]
+METHODS += [ReadMe(), ReadMe(subsets=4, words=1)]
+METHODS += [Median(PCC(), {"classifier": [None]}), Ensemble(PCC(), size=3)]
+METHODS += [Ensemble(CC(), size=3, policy=policy, kept=2) for policy in ("prevalence", "distribution", "accuracy")]
+METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors")]
+METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
+METHODS += [AutoQuantifier([TrainPrevalence(), PACC()], [None], protocol=UPP(bag_size=20, repeats=30))]
+TWO_CLASSES = [CDE(), DeBias(), T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
+ORDERED = [OACC(), OPACC(strength=0.1), OEMQ(), FrankHall(PACC()), FrankHall(CC())]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
 
 
@@ -92,12 +124,42 @@ def test_a_method_of_two_classes_names_the_way_out_for_more(quantifier):
     np.testing.assert_allclose(OneVsRest(quantifier).fit(X, y).predict(X), [0.3, 0.3, 0.4], atol=0.1)
 
 
+@pytest.mark.parametrize(("labels", "k"), KINDS[:3])
+@pytest.mark.parametrize("quantifier", TWO_CLASSES, ids=repr)
+def test_every_method_for_two_classes_keeps_the_contract(quantifier, labels, k):
+    check_quantifier(quantifier, k=k, labels=labels)
+
+
+@pytest.mark.parametrize(("labels", "k"), KINDS)
+@pytest.mark.parametrize("quantifier", ORDERED, ids=repr)
+def test_every_method_for_ordered_classes_keeps_the_contract(quantifier, labels, k):
+    order = [f"class {c:02}" for c in range(k)] if labels == "string" else None
+    check_quantifier(clone(quantifier).set_params(order=order), k=k, labels=labels)
+
+
+@pytest.mark.parametrize("quantifier", ORDERED, ids=repr)
+def test_a_method_for_ordered_classes_asks_for_the_order_of_names(quantifier):
+    X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 60, rng=0)
+    name = type(quantifier).__name__
+    with pytest.raises(InvalidData, match=rf"{name} needs classes in order.*{name}\(order="):
+        quantifier.fit(X, np.array(["bad", "ok", "good"])[y])
+
+
+@pytest.mark.parametrize("quantifier", TWO_CLASSES, ids=repr)
+def test_a_method_for_two_classes_refuses_more_and_names_the_way_out(quantifier):
+    X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 60, rng=0)
+    name = type(quantifier).__name__
+    with pytest.raises(InvalidData, match=rf"{name} is for two classes, and y has 3.*OneVsRest\({name}\(\)\)"):
+        quantifier.fit(X, y)
+    assert len(OneVsRest(quantifier).fit(X, y).predict(X)) == 3
+
+
 def test_no_public_method_is_left_out():
     public = {value for name in quanet.__all__ if isinstance(value := getattr(quanet, name), type)}
     methods = {value for value in public if issubclass(value, Quantifier)} - {Quantifier, AggregativeQuantifier}
     # Tested in tests/nn, where training is made short.
     networks = {quanet.QuaNet, quanet.HistNetQ, quanet.GMNet, quanet.DeepSets}
-    assert methods == {type(quantifier) for quantifier in METHODS + OF_TWO_CLASSES} | networks
+    assert methods == {type(quantifier) for quantifier in METHODS + OF_TWO_CLASSES + TWO_CLASSES + ORDERED} | networks
 
 
 class Broken(PCC):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from quanet.data.tables import read_table as read_table
     from quanet.errors import QuanetError as QuanetError
     from quanet.errors import QuanetWarning as QuanetWarning
+    from quanet.evaluation.auto import AutoQuantifier as AutoQuantifier
     from quanet.evaluation.evaluate import evaluate as evaluate
     from quanet.evaluation.limits import cramer_rao_error as cramer_rao_error
     from quanet.evaluation.results import Results as Results
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from quanet.evaluation.significance import paired_t_test as paired_t_test
     from quanet.evaluation.significance import wilcoxon_test as wilcoxon_test
     from quanet.methods.baseline import TrainPrevalence as TrainPrevalence
+    from quanet.methods.cde import CDE as CDE
     from quanet.methods.counting import ACC as ACC
     from quanet.methods.counting import CC as CC
     from quanet.methods.counting import PACC as PACC
@@ -47,9 +49,13 @@ if TYPE_CHECKING:
     from quanet.methods.energy import CvMy as CvMy
     from quanet.methods.energy import EDy as EDy
     from quanet.methods.energy import QUANTy as QUANTy
+    from quanet.methods.ensemble import Ensemble as Ensemble
+    from quanet.methods.ensemble import Median as Median
     from quanet.methods.features import KMM as KMM
     from quanet.methods.features import EDx as EDx
     from quanet.methods.features import MatchingX as MatchingX
+    from quanet.methods.friedman import DeBias as DeBias
+    from quanet.methods.friedman import Friedman as Friedman
     from quanet.methods.hellinger import HDx as HDx
     from quanet.methods.hellinger import HDy as HDy
     from quanet.methods.kde import KDEyCS as KDEyCS
@@ -57,11 +63,20 @@ if TYPE_CHECKING:
     from quanet.methods.kde import KDEyML as KDEyML
     from quanet.methods.kernel_means import Distances as Distances
     from quanet.methods.kernel_means import GaussianKernel as GaussianKernel
+    from quanet.methods.likelihood import LEIP as LEIP
+    from quanet.methods.likelihood import MAPLS as MAPLS
     from quanet.methods.matching import SMM as SMM
     from quanet.methods.matching import DMy as DMy
     from quanet.methods.matching import DyS as DyS
     from quanet.methods.matching import Matching as Matching
     from quanet.methods.multiclass import OneVsRest as OneVsRest
+    from quanet.methods.neighbours import PWK as PWK
+    from quanet.methods.neighbours import WeightedNeighbours as WeightedNeighbours
+    from quanet.methods.ordinal import OACC as OACC
+    from quanet.methods.ordinal import OEMQ as OEMQ
+    from quanet.methods.ordinal import OPACC as OPACC
+    from quanet.methods.ordinal import FrankHall as FrankHall
+    from quanet.methods.readme import ReadMe as ReadMe
     from quanet.methods.representations import FourierFeatures as FourierFeatures
     from quanet.methods.representations import Histogram as Histogram
     from quanet.methods.representations import Labels as Labels
@@ -72,8 +87,16 @@ if TYPE_CHECKING:
     from quanet.methods.svm import SVMQ as SVMQ
     from quanet.methods.svm import SVMRAE as SVMRAE
     from quanet.methods.svm import QuantificationSVC as QuantificationSVC
+    from quanet.methods.thresholds import MAX as MAX
+    from quanet.methods.thresholds import MS as MS
+    from quanet.methods.thresholds import MS2 as MS2
+    from quanet.methods.thresholds import T50 as T50
+    from quanet.methods.thresholds import TAC as TAC
+    from quanet.methods.thresholds import X as X
     from quanet.methods.unfolding import RUN as RUN
     from quanet.methods.unfolding import Tikhonov as Tikhonov
+    from quanet.methods.weights import BBSE as BBSE
+    from quanet.methods.weights import RLLS as RLLS
     from quanet.metrics import METRICS as METRICS
     from quanet.metrics import absolute_error as absolute_error
     from quanet.metrics import bias as bias
@@ -116,12 +139,14 @@ _ROOMS = {
     "data.synthetic": ("Gaussians", "WordBags"),
     "data.tables": ("read_table",),
     "errors": ("QuanetError", "QuanetWarning"),
+    "evaluation.auto": ("AutoQuantifier",),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.limits": ("cramer_rao_error",),
     "evaluation.results": ("Results",),
     "evaluation.selection": ("GridSearchQ",),
     "evaluation.significance": ("friedman_test", "paired_t_test", "wilcoxon_test"),
     "methods.baseline": ("TrainPrevalence",),
+    "methods.cde": ("CDE",),
     "methods.counting": ("ACC", "CC", "PACC", "PCC"),
     "methods.divergences": ("Divergence",),
     "methods.em": ("EMQ",),
@@ -135,6 +160,14 @@ _ROOMS = {
     "methods.representations": ("FourierFeatures", "Histogram", "Labels", "Moments"),
     "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
     "methods.unfolding": ("RUN", "Tikhonov"),
+    "methods.ensemble": ("Ensemble", "Median"),
+    "methods.friedman": ("DeBias", "Friedman"),
+    "methods.likelihood": ("LEIP", "MAPLS"),
+    "methods.neighbours": ("PWK", "WeightedNeighbours"),
+    "methods.ordinal": ("OACC", "OEMQ", "OPACC", "FrankHall"),
+    "methods.readme": ("ReadMe",),
+    "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),
+    "methods.weights": ("BBSE", "RLLS"),
     "metrics": (
         "METRICS",
         "absolute_error",

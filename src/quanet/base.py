@@ -95,6 +95,8 @@ class AggregativeQuantifier(Quantifier):
 
     # Whether predicted labels will do, as one-hot rows, for a classifier that has no posteriors.
     _counts_labels: ClassVar[bool] = False
+    # Whether posteriors of 0 and 1 that are right give the true shares; not where an estimate is pulled elsewhere.
+    _exact: ClassVar[bool] = True
 
     def __init__(self, classifier: Any = None, *, cv: Any = 5) -> None:
         self.classifier = classifier
@@ -113,6 +115,12 @@ class AggregativeQuantifier(Quantifier):
             self.classifier_ = fit_classifier(classifier, X, self.classes_[codes])
             return self
         self.classifier_, posteriors, held = cross_fit(classifier, X, codes, self.classes_, cv=self.cv)
+        unseen = count(codes[held], len(self.classes_)) == 0
+        if unseen.any():
+            raise InvalidData(
+                f"no instance of class {self.classes_[unseen].tolist()[0]!r} was held out, so what its posteriors are "
+                f"like cannot be learnt. cv={self.cv} leaves it out; a number of folds takes all classes."
+            )
         self._fit_aggregation(posteriors, codes[held])
         return self
 

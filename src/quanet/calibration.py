@@ -4,14 +4,15 @@ r"""Make posteriors honest: an affine map of log posteriors, fitted by maximum l
 name          calibrated posterior of class c                                    parameters
 ============  =================================================================  ==========
 temperature   softmax of :math:`a \log p_c`                                      1
+nbvs          softmax of :math:`a_c \log p_c`                                    k
 bcts          softmax of :math:`a \log p_c + b_c`                                1 + k
 vector        softmax of :math:`a_c \log p_c + b_c`                              2 k
 platt         logistic of :math:`a_c \log \frac{p_c}{1 - p_c} + b_c`, normalised  2 k
 ============  =================================================================  ==========
 
-Temperature and vector scaling are by Guo et al. (2017), bias-corrected temperature scaling (BCTS) by Alexandari,
-Kundaje and Shrikumar (2020), the last by Platt (1999), one class against the others. For two classes Platt and BCTS are
-the same family; Platt also smooths its targets.
+Temperature and vector scaling are by Guo et al. (2017), bias-corrected temperature scaling (BCTS) and vector scaling
+without bias (NBVS) by Alexandari, Kundaje and Shrikumar (2020), the last by Platt (1999), one class against the others.
+For two classes Platt and BCTS are the same family; Platt also smooths its targets.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from scipy.special import expit, log_softmax, logit, softmax
 from quanet.arrays import FloatArray, IntArray
 from quanet.errors import InvalidSetting
 
-METHODS = ("platt", "temperature", "bcts", "vector")
+METHODS = ("platt", "temperature", "bcts", "vector", "nbvs")
 Loss = Callable[[FloatArray], tuple[float, FloatArray]]  # value and gradient at some parameters
 
 TINY = 1e-12  # posteriors are kept this far from 0 and 1, where logarithms end
@@ -81,7 +82,7 @@ def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str) -> Calibr
 def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[FloatArray, FloatArray]:
     """Scale and shift (k,) that minimise the cross-entropy of softmax(scale * scores + shift)."""
     n, k = scores.shape
-    scales = k if method == "vector" else 1
+    scales = k if method in {"vector", "nbvs"} else 1
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         scale, shift = parameters[:scales], parameters[scales:]
@@ -93,7 +94,7 @@ def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[Fl
             gradient = np.concatenate([gradient, residual.sum(axis=0)])
         return -float((truth * logs).sum()) / n, gradient
 
-    start = np.concatenate([np.ones(scales), np.zeros(0 if method == "temperature" else k)])
+    start = np.concatenate([np.ones(scales), np.zeros(0 if method in {"temperature", "nbvs"} else k)])
     # A negative scale would turn the classifier round, which a calibration must not.
     bounds = [(1e-3, 1e3)] * scales + [(-50.0, 50.0)] * (len(start) - scales)
     best = _minimise(loss, start, bounds)

@@ -1,13 +1,12 @@
 """Choose a quantifier's parameters by its error on bags of held-out training data."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +15,8 @@ from quanet.base import Quantifier
 from quanet.classifiers import make_folds
 from quanet.errors import InvalidSetting
 from quanet.evaluation.evaluate import DrawsBags, evaluate
+from quanet.methods.about import About
+from quanet.methods.ensemble import Grid, settings_of
 from quanet.metrics import find_metric
 from quanet.protocols import APP, UPP
 
@@ -57,10 +58,12 @@ class GridSearchQ(Quantifier):
     ({'C': 1.0}, True)
     """
 
+    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "posteriors", "the chosen quantifier's")
+
     def __init__(
         self,
         quantifier: Any,
-        grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+        grid: Grid,
         *,
         protocol: DrawsBags | None = None,
         metric: str | Callable[..., FloatArray] = "ae",
@@ -82,7 +85,7 @@ class GridSearchQ(Quantifier):
         """Try every setting on instances X and labels y (n,), and fit the best."""
         codes = self._learn_labels(X, y)
         labels = self.classes_[codes]
-        settings = check_grid(self.quantifier, self.grid)
+        settings = settings_of(self.quantifier, self.grid)
         metric = find_metric(self.metric)
         if metric.per_class:
             raise InvalidSetting(
@@ -130,30 +133,6 @@ class GridSearchQ(Quantifier):
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """What the chosen quantifier makes of bags of rows: (..., n, d) -> (..., k)."""
         return self.quantifier_.aggregate(rows)
-
-
-def check_grid(quantifier: Any, grid: Any) -> list[Setting]:
-    """Every setting of a grid, or an error that names the parameter that does not exist or has no values.
-
-    Examples
-    --------
-    >>> from quanet import SVMQ
-    >>> check_grid(SVMQ(), {"C": [1, 10]})
-    [{'C': 1}, {'C': 10}]
-    """
-    try:
-        settings = [dict(setting) for setting in ParameterGrid(grid)]
-    except (TypeError, ValueError) as error:
-        raise InvalidSetting(
-            f"grid gives each parameter a list of values, such as {{'C': [1, 10]}}: {error}"
-        ) from error
-    known = quantifier.get_params()
-    unknown = sorted({name for setting in settings for name in setting} - set(known))
-    if unknown:
-        raise InvalidSetting(
-            f"{type(quantifier).__name__} has no parameter {unknown[0]!r}; it has {', '.join(known) or 'none'}."
-        )
-    return settings
 
 
 def along_paths(quantifier: Any, settings: list[Setting]) -> list[list[int]]:

@@ -1,1 +1,3 @@
-"""The quantification methods, one family a file."""
+"""The quantification methods, one family a file; `catalogue()` lists them all."""
+
+from quanet.methods.listing import catalogue as catalogue

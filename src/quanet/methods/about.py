@@ -1,18 +1,23 @@
-"""What a catalogue says of a method."""
+"""What the catalogue says of a method."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Where a method was published, for which classes it is, what it reads, and what a bag costs.
+    """A method's entry in the catalogue.
 
-    Parameters
+    Attributes
     ----------
-    reference : authors and year.
+    reference : the publication it comes from.
     classes : "two", "any" or "ordered".
-    needs : "posteriors", "features" or "text".
-    cost : of a bag, in O() of its size n, of the classes k, and of what the method has learnt.
+    needs : what it reads of an instance: "posteriors", "features" or "text".
+    cost : of one bag of n instances and k classes, such as "O(n k)".
+
+    Examples
+    --------
+    >>> About(reference="Forman (2008)", classes="any", needs="posteriors", cost="O(n k)").classes
+    'any'
     """
 
     reference: str

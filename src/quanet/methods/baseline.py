@@ -1,6 +1,6 @@
 """The floor: what an estimate is worth that never looks at the bag."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,6 +9,7 @@ from sklearn.utils.validation import _num_samples
 from quanet.arrays import FloatArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
+from quanet.methods.about import About
 
 
 class TrainPrevalence(Quantifier):
@@ -23,6 +24,8 @@ class TrainPrevalence(Quantifier):
     >>> TrainPrevalence().fit(["x", "y", "z"], ["spam", "ham", "ham"]).predict(["w"])
     array([0.667, 0.333])
     """
+
+    about: ClassVar[About] = About("the training prevalences", "any", "nothing", "O(1)")
 
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier

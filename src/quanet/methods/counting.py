@@ -14,6 +14,7 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
 from quanet.errors import QuanetWarning
+from quanet.methods.about import About
 from quanet.simplex import count
 from quanet.solvers import simplex_least_squares
 
@@ -110,6 +111,8 @@ class CC(AggregativeQuantifier):
     array([0.5, 0.5])
     """
 
+    about: ClassVar[About] = About("Forman (2008)", "any", "posteriors", "O(n k)")
+
     _counts_labels: ClassVar[bool] = True
 
     def __init__(self, classifier: Any = None) -> None:
@@ -132,6 +135,8 @@ class PCC(AggregativeQuantifier):
     >>> PCC("precomputed").fit([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]).predict([[0.4, 0.6], [0.8, 0.2]])
     array([0.6, 0.4])
     """
+
+    about: ClassVar[About] = About("Bella et al. (2010)", "any", "posteriors", "O(n k)")
 
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier
@@ -180,6 +185,8 @@ class ACC(_Adjusted):
     array([0.5, 0.5])
     """
 
+    about: ClassVar[About] = About("Forman (2008)", "any", "posteriors", "O(n k + k^3)")
+
     _counts_labels: ClassVar[bool] = True
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
@@ -207,6 +214,8 @@ class PACC(_Adjusted):
     >>> PACC("precomputed").fit(posteriors, labels).predict([[0.4, 0.6], [0.7, 0.3]])
     array([0.5, 0.5])
     """
+
+    about: ClassVar[About] = About("Bella et al. (2010)", "any", "posteriors", "O(n k + k^3)")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self._keep_rates(soft_rates(posteriors, codes), "PCC")

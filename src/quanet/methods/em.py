@@ -1,7 +1,7 @@
 """Maximum likelihood under prior shift: only the prevalences changed, so they are all there is to find."""
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
 from quanet.calibration import Calibration, calibrate
 from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.methods.about import About
 from quanet.solvers import mixture_weights
 
 FIRST_STOP = 12  # EM's first steps can be short far from the optimum; QuaPy stops no earlier either
@@ -63,7 +64,31 @@ def maximum_likelihood(
 SOLVERS = {"newton": maximum_likelihood, "em": expectation_maximization}
 
 
-class EMQ(AggregativeQuantifier):
+class Calibrated(AggregativeQuantifier):
+    """Base of the methods that take posteriors at their word, and so calibrate them on out-of-fold ones first."""
+
+    calibration_: Calibration
+
+    def __init__(self, classifier: Any = None, *, cv: Any = 5, calibration: str | None = "bcts") -> None:
+        super().__init__(classifier, cv=cv)
+        self.calibration = calibration
+
+    def _learns_from_posteriors(self) -> bool:
+        return self.calibration is not None
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        if self.calibration is not None:
+            self.calibration_ = calibrate(posteriors, codes, method=str(self.calibration))
+
+    def _calibrated(self, posteriors: FloatArray) -> FloatArray:
+        return posteriors if self.calibration is None else self.calibration_(posteriors)
+
+    def represent(self, X: Any) -> FloatArray:
+        """Calibrated posteriors of every instance: (n, k)."""
+        return self._calibrated(super().represent(X))
+
+
+class EMQ(Calibrated):
     """Expectation maximization quantifier (SLD): the prevalences under which the bag is most likely.
 
     Saerens, Latinne and Decaestecker (2002) find them by EM; the likelihood is concave, so Newton's method finds the
@@ -73,7 +98,10 @@ class EMQ(AggregativeQuantifier):
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
-    calibration : "bcts", "platt", "temperature", "vector" (see `quanet.calibration`), or None for none.
+    calibration : "bcts", "platt", "temperature", "vector", "nbvs" (see `quanet.calibration`), or None for none.
+    prior : what posteriors are divided by: "labels", the training prevalences, or "posteriors", the mean of out-of-fold
+        posteriors, which Alexandari et al. prefer. The two are the same after "bcts" and "vector", whose shifts see
+        to that.
     solver : "newton", exact, or "em", which stops short of the optimum when its steps are small.
     tol : the change of prevalences, in one step, at which a bag is settled.
     max_iter : steps at most.
@@ -90,45 +118,48 @@ class EMQ(AggregativeQuantifier):
     array([0.222, 0.778])
     """
 
+    about: ClassVar[About] = About("Saerens, Latinne and Decaestecker (2002)", "any", "posteriors", "O(n k^2) a step")
+
     def __init__(
         self,
         classifier: Any = None,
         *,
         cv: Any = 5,
         calibration: str | None = "bcts",
+        prior: Literal["labels", "posteriors"] = "labels",
         solver: Literal["newton", "em"] = "newton",
         tol: float = 1e-6,
         max_iter: int = 1000,
     ) -> None:
-        super().__init__(classifier, cv=cv)
-        self.calibration = calibration
+        super().__init__(classifier, cv=cv, calibration=calibration)
+        self.prior = prior
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
 
-    calibration_: Calibration
+    mean_posterior_: FloatArray
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit the classifier to instances X and labels y (n,), and its calibration."""
         if self.solver not in SOLVERS:
             raise InvalidSetting(f"solver is one of {', '.join(SOLVERS)}; got {self.solver!r}.")
+        if self.prior not in {"labels", "posteriors"}:
+            raise InvalidSetting(f"prior is one of labels, posteriors; got {self.prior!r}.")
         return super().fit(X, y)
 
     def _learns_from_posteriors(self) -> bool:
-        return self.calibration is not None
+        return self.calibration is not None or self.prior == "posteriors"
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        self.calibration_ = calibrate(posteriors, codes, method=str(self.calibration))
-
-    def represent(self, X: Any) -> FloatArray:
-        """Calibrated posteriors of every instance: (n, k)."""
-        posteriors = super().represent(X)
-        return posteriors if self.calibration is None else self.calibration_(posteriors)
+        super()._fit_aggregation(posteriors, codes)
+        if self.prior == "posteriors":
+            self.mean_posterior_ = self._calibrated(posteriors).mean(axis=0)
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the likelihood of every bag: (..., n, k) -> (..., k)."""
         posteriors = check_rows(rows, width=len(self.classes_))
-        prevalences, unsettled = SOLVERS[self.solver](posteriors, self.prior_, tol=self.tol, max_iter=self.max_iter)
+        prior = self.prior_ if self.prior == "labels" else self.mean_posterior_
+        prevalences, unsettled = SOLVERS[self.solver](posteriors, prior, tol=self.tol, max_iter=self.max_iter)
         if unsettled:
             warnings.warn(
                 f"EMQ did not settle within {self.max_iter} steps on {unsettled} bags. "

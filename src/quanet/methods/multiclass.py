@@ -1,6 +1,6 @@
 """More than two classes by methods for two: each class against the rest."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import Quantifier
+from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.classifiers import check_posteriors
+from quanet.errors import InvalidData
+from quanet.methods.about import About
 
 
 def share_out(shares: FloatArray, prior: FloatArray) -> FloatArray:
@@ -28,6 +31,20 @@ def share_out(shares: FloatArray, prior: FloatArray) -> FloatArray:
     return np.where(total > 0, shares / np.where(total > 0, total, 1.0), prior)
 
 
+class TwoClasses(AggregativeQuantifier):
+    """Base of the methods for two classes, which refuse more and name the way out."""
+
+    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
+        codes = super()._learn_labels(X, y)
+        if len(self.classes_) > 2:
+            name = type(self).__name__
+            raise InvalidData(
+                f"{name} is for two classes, and y has {len(self.classes_)}, such as {self.classes_.tolist()[:3]}. "
+                f"Take each against the rest: OneVsRest({name}())."
+            )
+        return codes
+
+
 class OneVsRest(Quantifier):
     """One against the rest: a quantifier for every class, whose shares are scaled to sum to one.
 
@@ -35,7 +52,8 @@ class OneVsRest(Quantifier):
 
     Parameters
     ----------
-    quantifier : any quantifier; it is fitted to labels True (the class) and False (the rest).
+    quantifier : any quantifier; it is fitted to labels True (the class) and False (the rest). If its classifier is
+        "precomputed", X has a posterior for every class, and each copy is given its own and the rest.
 
     Attributes
     ----------
@@ -50,6 +68,8 @@ class OneVsRest(Quantifier):
     array([0.2, 0.3, 0.5])
     """
 
+    about: ClassVar[About] = About("Forman (2008)", "any", "posteriors", "k times the quantifier's")
+
     def __init__(self, quantifier: Any) -> None:
         self.quantifier = quantifier
 
@@ -58,15 +78,31 @@ class OneVsRest(Quantifier):
         codes = self._learn_labels(X, y)
         k = len(self.classes_)
         ones = [1] if k == 2 else range(k)
-        self.quantifiers_ = [clone(self.quantifier).fit(X, codes == one) for one in ones]
-        first = _safe_indexing(X, [0])
-        self.widths_: IntArray = np.array([quantifier.represent(first).shape[1] for quantifier in self.quantifiers_])
+        views = self._views(X)
+        self.quantifiers_ = [
+            clone(self.quantifier).fit(view, codes == one) for one, view in zip(ones, views, strict=True)
+        ]
+        firsts = [_safe_indexing(view, [0]) for view in views]
+        self.widths_: IntArray = np.array(
+            [quantifier.represent(first).shape[1] for quantifier, first in zip(self.quantifiers_, firsts, strict=True)]
+        )
         return self
+
+    def _views(self, X: Any) -> list[Any]:
+        """What each copy is given: X, or its class's posterior and the rest."""
+        k = len(self.classes_)
+        if k == 2:
+            return [X]
+        if getattr(self.quantifier, "classifier", None) != "precomputed":
+            return [X] * k
+        posteriors = check_posteriors(X, k)
+        return [np.column_stack([1 - posteriors[:, c], posteriors[:, c]]) for c in range(k)]
 
     def represent(self, X: Any) -> FloatArray:
         """The rows of all quantifiers side by side: (n, d1 + d2 + ...)."""
         check_is_fitted(self, "quantifiers_")
-        return np.concatenate([quantifier.represent(X) for quantifier in self.quantifiers_], axis=1)
+        views = self._views(X)
+        return np.concatenate([one.represent(view) for one, view in zip(self.quantifiers_, views, strict=True)], axis=1)
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """Each quantifier its columns, then to sum to one: (..., n, d1 + d2 + ...) -> (..., k)."""

@@ -16,6 +16,7 @@ from quanet.bags import check_rows
 from quanet.base import Quantifier
 from quanet.classifiers import check_labels
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.methods.about import About
 from quanet.methods.multiclass import share_out
 from quanet.simplex import classes_of
 from quanet.text import check_texts, fit_terms, is_text
@@ -259,6 +260,8 @@ class SVMKLD(_SVM):
     array([0.25, 0.75])
     """
 
+    about: ClassVar[About] = About("Esuli and Sebastiani (2015)", "any", "features", "O(n k)")
+
     _loss = "kld"
 
 
@@ -274,6 +277,8 @@ class SVMNKLD(_SVM):
     >>> SVMNKLD().fit([[0.0], [0.1], [0.9], [1.0]], ["no", "no", "yes", "yes"]).predict([[0.2], [0.8]])
     array([0.5, 0.5])
     """
+
+    about: ClassVar[About] = About("Esuli and Sebastiani (2014)", "any", "features", "O(n k)")
 
     _loss = "nkld"
 
@@ -291,6 +296,8 @@ class SVMQ(_SVM):
     >>> SVMQ().fit([[0.0], [0.1], [0.9], [1.0]], ["no", "no", "yes", "yes"]).predict([[0.2], [0.8]])
     array([0.5, 0.5])
     """
+
+    about: ClassVar[About] = About("Barranquero, Díez and del Coz (2015)", "any", "features", "O(n k)")
 
     _loss = "q"
 
@@ -317,6 +324,8 @@ class SVMAE(_SVM):
     array([0.5, 0.5])
     """
 
+    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "features", "O(n k)")
+
     _loss = "ae"
 
 
@@ -332,5 +341,7 @@ class SVMRAE(_SVM):
     >>> SVMRAE().fit([[0.0], [0.1], [0.9], [1.0]], ["no", "no", "yes", "yes"]).predict([[0.2], [0.8]])
     array([0.5, 0.5])
     """
+
+    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "features", "O(n k)")
 
     _loss = "rae"

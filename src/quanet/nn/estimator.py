@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from quanet.arrays import FloatArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
 from quanet.errors import InvalidSetting
+from quanet.methods.about import About
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
 from quanet.nn.batches import Pool, base_estimate, pooled_inputs, sorted_inputs, training_batches
 from quanet.nn.device import one_thread, resolve_device, seeded
@@ -97,6 +98,8 @@ class QuaNet(Quantifier):
     >>> quantifier.predict(X).round(1)
     array([0.5, 0.5])
     """
+
+    about: ClassVar[About] = About("Esuli, Moreo and Sebastiani (2018)", "any", "posteriors", "O(n log n)")
 
     network_: nn.Module
 

@@ -1,0 +1,294 @@
+"""Many quantifiers as one: medians over settings, and ensembles trained at many prevalences."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags, check_rows
+from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.classifiers import cross_fit, posteriors_of, resolve_classifier
+from quanet.errors import InvalidData, InvalidSetting
+from quanet.methods.about import About
+from quanet.methods.multiclass import share_out
+from quanet.metrics import find_metric
+from quanet.protocols import APP
+from quanet.simplex import count, draw_uniformly
+
+Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
+POLICIES = ("average", "prevalence", "distribution", "accuracy")
+BINS = 8  # of the histograms of posteriors that "distribution" compares, as in QuaPy
+
+
+class _Many(Quantifier):
+    """What the two share: fitted members, whose rows stand side by side, or once if they all are the same."""
+
+    members_: list[Any]
+    widths_: IntArray
+    shared_: bool
+
+    def _keep(self, members: list[Any], X: Any) -> None:
+        first = _safe_indexing(X, [0])
+        self.members_ = members
+        self.shared_ = all(_passes_on(member) for member in members)
+        heard = members[:1] if self.shared_ else members
+        self.widths_ = np.array([member.represent(first).shape[1] for member in heard])
+
+    def represent(self, X: Any) -> FloatArray:
+        """The rows of all members side by side: (n, d1 + d2 + ...)."""
+        check_is_fitted(self, "members_")
+        heard = self.members_[:1] if self.shared_ else self.members_
+        return np.concatenate([member.represent(X) for member in heard], axis=1)
+
+    def _estimates(self, rows: FloatArray) -> FloatArray:
+        """What each member says of its columns: (..., n, d1 + d2 + ...) -> (..., m, k)."""
+        parts = [rows] * len(self.members_) if self.shared_ else np.split(rows, self.widths_.cumsum()[:-1], axis=-1)
+        found = [member.aggregate(part) for member, part in zip(self.members_, parts, strict=True)]
+        return np.stack(found, axis=-2)
+
+
+def _passes_on(member: Any) -> bool:
+    """Whether a member's rows are the posteriors of a classifier that was given, so that its copies have the same."""
+    given = getattr(member, "classifier", None)
+    plain = getattr(type(member), "represent", None) is AggregativeQuantifier.represent
+    return plain and (isinstance(given, FrozenEstimator) or (isinstance(given, str) and given == "precomputed"))
+
+
+class Median(_Many):
+    """The median over a grid of settings: of several equally good ones none has to be chosen.
+
+    Each class's median is taken, and the shares are scaled to sum to one. HDy is published as such a median over
+    numbers of bins (González-Castro, Alaiz-Rodríguez and Alegre 2013).
+
+    Parameters
+    ----------
+    quantifier : the one to set.
+    grid : names of parameters and values, or a list of such.
+
+    Attributes
+    ----------
+    members_ : one fitted copy for each setting.
+    settings_ : those settings.
+
+    Examples
+    --------
+    >>> from quanet import TAC, Gaussians
+    >>> X, y = Gaussians(distance=3).draw([0.6, 0.4], 500, rng=0)
+    >>> Median(TAC(), {"threshold": [0.3, 0.5, 0.7]}).fit(X, y).predict(X).round(1)
+    array([0.6, 0.4])
+    """
+
+    about: ClassVar[About] = About(
+        "González-Castro, Alaiz-Rodríguez and Alegre (2013)", "any", "posteriors", "m times the quantifier's"
+    )
+
+    def __init__(self, quantifier: Any, grid: Grid) -> None:
+        self.quantifier = quantifier
+        self.grid = grid
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit a copy for every setting to instances X and labels y (n,)."""
+        codes = self._learn_labels(X, y)
+        self.settings_: list[dict[str, Any]] = settings_of(self.quantifier, self.grid)
+        labels = self.classes_[codes]
+        self._keep([clone(self.quantifier).set_params(**one).fit(X, labels) for one in self.settings_], X)
+        return self
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """The median of what the members say: (..., n, d1 + d2 + ...) -> (..., k)."""
+        estimates = self._estimates(check_rows(rows, width=self.widths_.sum()))
+        return share_out(np.median(estimates, axis=-2), self.prior_)
+
+
+def settings_of(quantifier: Any, grid: Any) -> list[dict[str, Any]]:
+    """Every setting of a grid, or an error that names the parameter that does not exist or has no values.
+
+    Examples
+    --------
+    >>> from quanet import SVMQ
+    >>> settings_of(SVMQ(), {"C": [1, 10]})
+    [{'C': 1}, {'C': 10}]
+    """
+    try:
+        settings = [dict(setting) for setting in ParameterGrid(grid)]
+    except (TypeError, ValueError) as error:
+        raise InvalidSetting(
+            f"grid gives each parameter a list of values, such as {{'C': [1, 10]}}: {error}"
+        ) from error
+    known = quantifier.get_params()
+    unknown = sorted({name for setting in settings for name in setting} - set(known))
+    if unknown:
+        raise InvalidSetting(
+            f"{type(quantifier).__name__} has no parameter {unknown[0]!r}; it has {', '.join(known) or 'none'}."
+        )
+    return settings
+
+
+def by_first_appearance(codes: IntArray, k: int) -> IntArray:
+    """Classes renumbered by where they first occur, so that what is drawn does not depend on their names: (n,) -> (n,).
+
+    Examples
+    --------
+    >>> by_first_appearance(np.array([2, 0, 2, 1]), 3)
+    array([0, 1, 0, 2])
+    """
+    first = np.array([np.flatnonzero(codes == c)[0] for c in range(k)])
+    return np.argsort(np.argsort(first))[codes]
+
+
+def histograms(posteriors: FloatArray) -> FloatArray:
+    """Shares of each class's posteriors in equal bins: (..., n, k) -> (..., k, bins).
+
+    Examples
+    --------
+    >>> histograms(np.array([[0.95, 0.05], [0.9, 0.1]]))[0]
+    array([0., 0., 0., 0., 0., 0., 0., 1.])
+    """
+    cells = np.minimum((posteriors * BINS).astype(np.intp), BINS - 1)
+    return count(np.moveaxis(cells, -1, -2), BINS) / posteriors.shape[-2]
+
+
+class Ensemble(_Many):
+    r"""Copies of a quantifier, each trained on a bag of another prevalence (Pérez-Gállego, Quevedo and del Coz 2017).
+
+    Which of them are heard depends on `policy` (2017; 2019):
+
+    - "average": all;
+    - "prevalence": those trained at prevalences nearest to what all say on average (squared error);
+    - "distribution": those trained on posteriors most like the bag's: Hellinger distance of histograms of 8 bins, of
+      one classifier for all, averaged over classes;
+    - "accuracy": those that do best on the other members' training bags, whatever the bag.
+
+    Parameters
+    ----------
+    quantifier : the one to copy.
+    size : how many copies.
+    policy : as above.
+    kept : how many are heard, if not all.
+    least : instances of every class in a training bag, at least.
+    metric : what "accuracy" means, by name or function.
+    random_state : seed of the training bags.
+
+    Attributes
+    ----------
+    members_ : the copies, fitted.
+    prevalences_ : (m, k) their training prevalences.
+
+    Notes
+    -----
+    QuaPy 0.2 and mlquantify 0.5 have "distribution" for two classes, where it is the same.
+
+    Examples
+    --------
+    >>> from quanet import PACC, Gaussians
+    >>> X, y = Gaussians(distance=3).draw([0.6, 0.4], 500, rng=0)
+    >>> Ensemble(PACC(), size=10, policy="prevalence", kept=5).fit(X, y).predict(X).round(1)
+    array([0.6, 0.4])
+    """
+
+    about: ClassVar[About] = About("Pérez-Gállego et al. (2017, 2019)", "any", "posteriors", "m times the quantifier's")
+
+    def __init__(
+        self,
+        quantifier: Any,
+        *,
+        size: int = 50,
+        policy: Literal["average", "prevalence", "distribution", "accuracy"] = "average",
+        kept: int = 25,
+        least: int = 5,
+        metric: str | Callable[..., FloatArray] = "ae",
+        random_state: int = 0,
+    ) -> None:
+        self.quantifier = quantifier
+        self.size = size
+        self.policy = policy
+        self.kept = kept
+        self.least = least
+        self.metric = metric
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Draw training bags from instances X and labels y (n,), and fit a copy to each."""
+        codes = self._learn_labels(X, y)
+        self._check_settings()
+        bags = self._draw(codes)
+        labels = self.classes_[codes]
+        members = [clone(self.quantifier).fit(_safe_indexing(X, bag), labels[bag]) for bag in bags.indices]
+        self.prevalences_: FloatArray = np.stack([member.prior_ for member in members])
+        self._keep(members, X)
+        self.classifier_: Any = None
+        if self.policy == "distribution":
+            classifier = resolve_classifier(getattr(self.quantifier, "classifier", None), X, self.classes_)
+            self.classifier_, posteriors, held = cross_fit(classifier, X, codes, self.classes_, cv=5)
+            of_all = np.zeros((len(codes), len(self.classes_)))
+            of_all[held] = posteriors
+            self.histograms_: FloatArray = histograms(of_all[bags.indices])
+        elif self.policy == "accuracy":
+            self._keep_best(X, bags)
+        return self
+
+    def _check_settings(self) -> None:
+        if self.policy not in POLICIES:
+            raise InvalidSetting(f"policy is one of {', '.join(POLICIES)}; got {self.policy!r}.")
+        for name in ("size", "kept", "least"):
+            if getattr(self, name) < 1:
+                raise InvalidSetting(f"{name} is a whole number of at least 1; got {getattr(self, name)!r}.")
+        if self.policy == "accuracy" and find_metric(self.metric).per_class:
+            raise InvalidSetting(f"{self.metric} is one number for each class; accuracy needs one for a bag.")
+
+    def _draw(self, codes: IntArray) -> Bags:
+        """Training bags of all sizes' worth, at prevalences uniform but for `least` instances of every class."""
+        n, k = len(codes), len(self.classes_)
+        rare = self.least / n
+        if rare * k >= 1:
+            raise InvalidData(
+                f"{n} instances cannot have {self.least} of each of {k} classes in a bag. Add some, or lower `least`."
+            )
+        rng = np.random.default_rng(self.random_state)
+        prevalences = rare + (1 - k * rare) * draw_uniformly(self.size, k, rng=rng)
+        protocol = APP(bag_size=n, repeats=1, prevalences=prevalences)
+        return protocol.draw(by_first_appearance(codes, k), rng=rng)
+
+    def _keep_best(self, X: Any, bags: Bags) -> None:
+        """Keep the members with the least error on the bags that the others were trained on."""
+        metric = find_metric(self.metric)
+        settings: dict[str, Any] = {"eps": 1 / (2 * bags.sizes)} if metric.smoothed else {}
+        truth = self.prevalences_
+        errors = np.stack(
+            [metric.function(truth, member.predict_bags(X, bags), **settings) for member in self.members_]
+        )
+        np.fill_diagonal(errors, 0)
+        best = np.sort(np.argsort(errors.sum(axis=1), kind="stable")[: self.kept])
+        self.prevalences_ = self.prevalences_[best]
+        self._keep([self.members_[at] for at in best], X)
+
+    def represent(self, X: Any) -> FloatArray:
+        """The rows of all members side by side, and the common classifier's if distributions are compared: (n, d)."""
+        rows = super().represent(X)
+        if self.classifier_ is None:
+            return rows
+        return np.concatenate([rows, posteriors_of(self.classifier_, X, self.classes_)], axis=1)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """The mean of what the chosen members say: (..., n, d) -> (..., k)."""
+        own = int(self.widths_.sum())
+        common = 0 if self.classifier_ is None else len(self.classes_)
+        values = check_rows(rows, width=own + common)
+        estimates = self._estimates(values[..., :own])
+        if self.policy in {"average", "accuracy"} or self.kept >= len(self.members_):
+            return np.asarray(estimates.mean(axis=-2))
+        if self.policy == "prevalence":
+            middle = estimates.mean(axis=-2, keepdims=True)
+            distance = np.square(self.prevalences_ - middle).sum(axis=-1)
+        else:
+            overlap = np.sqrt(histograms(values[..., own:])[..., None, :, :] * self.histograms_).sum(axis=-1)
+            distance = np.sqrt(np.maximum(1 - overlap, 0)).mean(axis=-1)
+        nearest = np.argsort(distance, axis=-1, kind="stable")[..., : self.kept]
+        return np.asarray(np.take_along_axis(estimates, nearest[..., None], axis=-2).mean(axis=-2))

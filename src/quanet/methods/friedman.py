@@ -1,0 +1,125 @@
+"""Friedman's two: counts at each class's own prior, and the mean posterior stretched by what it can move."""
+
+import warnings
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import check_rows
+from quanet.base import AggregativeQuantifier
+from quanet.errors import QuanetWarning
+from quanet.methods.about import About
+from quanet.methods.counting import SINGULAR, is_singular, mean_posterior
+from quanet.methods.multiclass import TwoClasses
+from quanet.solvers import simplex_least_squares
+
+
+def share_above(posteriors: FloatArray, prior: FloatArray) -> FloatArray:
+    """Share of instances whose posterior of each class is at least its prior: (..., n, k), (k,) -> (..., k).
+
+    Examples
+    --------
+    >>> share_above(np.array([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.1, 0.9]]), np.array([0.8, 0.2]))
+    array([0.25, 0.75])
+    """
+    return mean_posterior((posteriors >= prior).astype(float))
+
+
+class Friedman(AggregativeQuantifier):
+    r"""Adjusted counts at the priors: an instance counts for every class more probable than in training.
+
+    Friedman (2014) shows that of all ways to split instances in two this has the least variance near the training
+    prevalences. With :math:`F_{cj}` the share of class j whose posterior of c is at least :math:`\rho_c`, and f these
+    shares in the bag,
+
+    .. math:: \hat p = \arg\min_{p \in \Delta} \| F p - f \|^2
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+
+    Attributes
+    ----------
+    rates_ : (k, k), F above.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.6, 0.4], [0.2, 0.8]], ["no", "no", "no", "yes"]
+    >>> Friedman("precomputed").fit(posteriors, labels).predict([[0.4, 0.6], [0.7, 0.3], [0.8, 0.2]])
+    array([1., 0.])
+    """
+
+    about: ClassVar[About] = About("Friedman (2014)", "any", "posteriors", "O(n k + k^3)")
+
+    rates_: FloatArray
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        k = posteriors.shape[1]
+        self.rates_ = np.stack([share_above(posteriors[codes == c], self.prior_) for c in range(k)], axis=1)
+        if is_singular(self.rates_):
+            warnings.warn(
+                "Friedman cannot tell all classes apart by this classifier: its rates are linearly dependent. Where it "
+                "cannot, it stays with the training prevalences. A better classifier helps.",
+                QuanetWarning,
+                stacklevel=4,
+            )
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count above the priors, then adjust: (..., n, k) -> (..., k)."""
+        counted = share_above(check_rows(rows, width=len(self.classes_)), self.prior_)
+        if not is_singular(self.rates_):
+            return simplex_least_squares(self.rates_, counted)
+        pull = np.broadcast_to(SINGULAR * self.prior_, counted.shape)
+        matrix = np.vstack([self.rates_, SINGULAR * np.eye(len(self.rates_))])
+        return simplex_least_squares(matrix, np.concatenate([counted, pull], axis=-1))
+
+
+class DeBias(TwoClasses):
+    r"""The mean posterior, freed of its pull to the training prevalence (Friedman 2014).
+
+    .. math:: \hat p = \rho + \frac{\bar \pi - \rho}{V}, \qquad
+        V = \frac{\tfrac1m \sum_i (\pi_i - \rho)^2}{\rho (1 - \rho)}
+
+    where :math:`\bar\pi` is the bag's mean posterior of the second class, :math:`\rho` its training prevalence and V
+    the share of the labels' variance that out-of-fold posteriors explain. Of calibrated ones it is tpr - fpr of `PACC`.
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+
+    Attributes
+    ----------
+    explained_ : V.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]], ["no", "no", "yes", "yes"]
+    >>> quantifier = DeBias("precomputed").fit(posteriors, labels)
+    >>> quantifier.explained_, quantifier.predict([[0.3, 0.7], [0.5, 0.5]])
+    (0.4, array([0.25, 0.75]))
+    """
+
+    about: ClassVar[About] = About("Friedman (2014)", "two", "posteriors", "O(n)")
+
+    explained_: float
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:  # noqa: ARG002
+        spread = np.square(posteriors[:, 1] - self.prior_[1]).mean()
+        self.explained_ = float(spread / (self.prior_[0] * self.prior_[1]))
+        if self.explained_ < SINGULAR:
+            warnings.warn(
+                "DeBias finds posteriors that say nothing of the class (all are the training prevalence) and stays "
+                "with their mean. A better classifier helps.",
+                QuanetWarning,
+                stacklevel=4,
+            )
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Average, then stretch about the prior: (..., n, 2) -> (..., 2)."""
+        mean = mean_posterior(check_rows(rows, width=2))
+        if self.explained_ < SINGULAR:
+            return mean
+        positive = np.clip(self.prior_[1] + (mean[..., 1] - self.prior_[1]) / self.explained_, 0, 1)
+        return np.stack([1 - positive, positive], axis=-1)

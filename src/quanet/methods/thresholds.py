@@ -1,0 +1,336 @@
+r"""Thresholds: adjusted counts of two classes, at a threshold whose rates are well known or at all of them.
+
+A threshold t splits the posteriors of the positive class. With c the share of a bag that reaches t, and tpr and fpr the
+shares of the positive and of the negative training instances that do,
+
+.. math:: \hat p = \frac{c - fpr}{tpr - fpr}, \text{ clipped to } [0, 1]
+
+At 0.5 this is ACC. With few positive instances tpr - fpr is small there, and its error large; Forman (2006, 2008) moves
+the threshold to where it is not. Candidates are all posteriors of out-of-fold training instances.
+"""
+
+import warnings
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.bags import check_rows
+from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.methods.about import About
+from quanet.methods.multiclass import TwoClasses
+
+CLEAR = 0.25  # MS2 leaves out thresholds whose rates are nearer than this
+
+
+class Curve(NamedTuple):
+    """Thresholds, in ascending order, with the shares of positives and negatives that reach each: three times (m,)."""
+
+    thresholds: FloatArray
+    tpr: FloatArray
+    fpr: FloatArray
+
+    def where(self, kept: BoolArray) -> "Curve":
+        """Some of the thresholds."""
+        return Curve(self.thresholds[kept], self.tpr[kept], self.fpr[kept])
+
+
+def rate_curve(scores: FloatArray, positive: BoolArray, thresholds: FloatArray | None = None) -> Curve:
+    """Rates at every distinct score, or at given thresholds: (n,), (n,) -> a `Curve`.
+
+    Examples
+    --------
+    >>> rate_curve(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
+    Curve(thresholds=array([0.1, 0.4, 0.9]), tpr=array([1. , 1. , 0.5]), fpr=array([1. , 0.5, 0. ]))
+    """
+    at = np.unique(scores) if thresholds is None else thresholds
+    sides = (np.sort(scores[positive]), np.sort(scores[~positive]))
+    shares = [(len(side) - np.searchsorted(side, at)) / len(side) for side in sides]
+    return Curve(at, *shares)
+
+
+def share_reaching(scores: FloatArray, threshold: float) -> FloatArray:
+    """Share of every bag's scores that are at least `threshold`: (..., n) -> (...).
+
+    Examples
+    --------
+    >>> float(share_reaching(np.array([0.1, 0.4, 0.4, 0.9]), 0.4))
+    0.75
+    """
+    return np.asarray(np.count_nonzero(scores >= threshold, axis=-1) / scores.shape[-1])
+
+
+def median_sweep(scores: FloatArray, curve: Curve) -> FloatArray:
+    """Median over all thresholds of the adjusted count: (..., n) -> (...).
+
+    Examples
+    --------
+    Adjusted counts are 0.5, 1 and 0.5 at the three thresholds:
+
+    >>> curve = Curve(np.array([0.2, 0.5, 0.8]), np.array([1.0, 0.75, 0.5]), np.array([0.5, 0.25, 0.0]))
+    >>> float(median_sweep(np.array([0.1, 0.6, 0.6, 0.9]), curve))
+    0.5
+    """
+    from quanet import kernels_thresholds as kernels
+
+    bags = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
+    found = np.empty(len(bags))
+    cells = np.empty(len(curve.thresholds), dtype=np.intp)
+    kernels.cells_of(curve.thresholds, np.empty(len(cells)), cells)
+    table = np.searchsorted(cells, np.arange(kernels.CELLS + 1))
+    kernels.median_sweep(bags, curve.thresholds, table, curve.fpr, 1 / (curve.tpr - curve.fpr), found)
+    return found.reshape(scores.shape[:-1])
+
+
+class _Threshold(TwoClasses):
+    """What all share: which class is positive, its rate curve, and plain counting where no threshold tells."""
+
+    positive_: int
+
+    def __init__(self, classifier: Any = None, *, cv: Any = 5, positive: Any = None) -> None:
+        super().__init__(classifier, cv=cv)
+        self.positive = positive
+
+    def _find_positive(self, codes: IntArray) -> int:
+        """Position of the positive class: the one named, the rarer one, or of equals that of the first instance."""
+        if self.positive is not None:
+            if self.positive not in self.classes_.tolist():
+                raise InvalidSetting(f"positive is {self.positive!r}, but the classes are {self.classes_.tolist()}.")
+            return self.classes_.tolist().index(self.positive)
+        return int(codes[0]) if self.prior_[0] == self.prior_[1] else int(self.prior_.argmin())
+
+    def _curve(self, posteriors: FloatArray, codes: IntArray, thresholds: FloatArray | None = None) -> Curve:
+        """The curve at thresholds whose rates differ; of none, one that leaves the plain count, with a warning."""
+        self.positive_ = self._find_positive(codes)
+        curve = rate_curve(posteriors[:, self.positive_], codes == self.positive_, thresholds)
+        curve = curve.where(curve.tpr != curve.fpr)
+        if len(curve.thresholds):
+            return curve
+        at = "every threshold" if thresholds is None else f"the threshold of {thresholds[0]:.3g}"
+        warnings.warn(
+            f"{type(self).__name__} cannot adjust by this classifier's errors (tpr = fpr at {at}) and stays with CC's "
+            "estimate. A better classifier or more labelled instances help.",
+            QuanetWarning,
+            stacklevel=4,
+        )
+        return Curve(np.array([0.5]), np.array([1.0]), np.array([0.0]))
+
+    def _scores(self, rows: ArrayLike) -> FloatArray:
+        return check_rows(rows, width=2)[..., self.positive_]
+
+    def _shares(self, positive: FloatArray) -> FloatArray:
+        """Prevalences (..., 2) from those of the positive class (...)."""
+        pair = [1 - positive, positive]
+        return np.stack(pair if self.positive_ else pair[::-1], axis=-1)
+
+
+class _OneThreshold(_Threshold):
+    """What T50, MAX, X and TAC share: one threshold, chosen by its rates."""
+
+    threshold_: float
+    tpr_: float
+    fpr_: float
+
+    def _miss(self, curve: Curve) -> FloatArray:
+        """How far each threshold is from the wanted one: (m,)."""
+        raise NotImplementedError
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        curve = self._curve(posteriors, codes)
+        # Of thresholds equally near the one with the larger denominator, the more stable one.
+        best = np.lexsort((curve.fpr - curve.tpr, self._miss(curve).round(12)))[0]
+        self.threshold_, self.tpr_, self.fpr_ = (float(part[best]) for part in curve)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count at the threshold, then adjust: (..., n, 2) -> (..., 2)."""
+        counted = share_reaching(self._scores(rows), self.threshold_)
+        return self._shares(np.clip((counted - self.fpr_) / (self.tpr_ - self.fpr_), 0, 1))
+
+
+class T50(_OneThreshold):
+    r"""Adjusted count at the threshold that half of the positives reach: :math:`tpr \approx 0.5` (Forman 2006).
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+    positive : the class that is counted. None takes the rarer one, as Forman's positives are; of two equally frequent
+        ones that of the first instance.
+
+    Attributes
+    ----------
+    threshold_, tpr_, fpr_ : the threshold and its rates.
+
+    Notes
+    -----
+    QuaPy 0.2's, and those of `MAX`, `X`, `MS` and `MS2`, are the same with the second class as the positive one; of
+    thresholds that fit equally well it takes any, and here it is the one with the largest tpr - fpr.
+    mlquantify 0.5 tries the multiples of 0.01 instead of all scores, which Forman sweeps.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> quantifier = T50("precomputed", positive="yes").fit(posteriors, labels)
+    >>> quantifier.threshold_, quantifier.predict([[0.9, 0.1], [0.1, 0.9], [0.7, 0.3], [0.6, 0.4]])
+    (0.8, array([0.5, 0.5]))
+    """
+
+    about: ClassVar[About] = About("Forman (2006)", "two", "posteriors", "O(n)")
+
+    def _miss(self, curve: Curve) -> FloatArray:
+        return np.abs(curve.tpr - 0.5)
+
+
+class MAX(_OneThreshold):
+    r"""Adjusted count at the threshold that maximises :math:`tpr - fpr`, the adjustment's denominator (Forman 2006).
+
+    Parameters
+    ----------
+    classifier, cv, positive : see `T50`.
+
+    Attributes
+    ----------
+    threshold_, tpr_, fpr_ : the threshold and its rates.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> quantifier = MAX("precomputed", positive="yes").fit(posteriors, labels)
+    >>> quantifier.threshold_, quantifier.predict([[0.9, 0.1], [0.1, 0.9], [0.3, 0.7], [0.2, 0.8]])
+    (0.6, array([0.5, 0.5]))
+    """
+
+    about: ClassVar[About] = About("Forman (2006)", "two", "posteriors", "O(n)")
+
+    def _miss(self, curve: Curve) -> FloatArray:
+        return curve.fpr - curve.tpr
+
+
+class X(_OneThreshold):
+    r"""Adjusted count where the two errors cross: :math:`fpr \approx 1 - tpr` (Forman 2006).
+
+    Parameters
+    ----------
+    classifier, cv, positive : see `T50`.
+
+    Attributes
+    ----------
+    threshold_, tpr_, fpr_ : the threshold and its rates.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> quantifier = X("precomputed", positive="yes").fit(posteriors, labels)
+    >>> quantifier.threshold_, quantifier.predict([[0.9, 0.1], [0.1, 0.9], [0.3, 0.7], [0.2, 0.8]])
+    (0.6, array([0.5, 0.5]))
+    """
+
+    about: ClassVar[About] = About("Forman (2006)", "two", "posteriors", "O(n)")
+
+    def _miss(self, curve: Curve) -> FloatArray:
+        return np.abs(1 - curve.tpr - curve.fpr)
+
+
+class TAC(_OneThreshold):
+    """Threshold adjusted count: the adjusted count at a threshold of your choice (Forman 2005).
+
+    Parameters
+    ----------
+    classifier, cv, positive : see `T50`.
+    threshold : the posterior that counts as positive; 0.5 gives `ACC`.
+
+    Attributes
+    ----------
+    threshold_, tpr_, fpr_ : the threshold and its rates.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> TAC("precomputed", threshold=0.75, positive="yes").fit(posteriors, labels).predict([[0.2, 0.8]] + [[1, 0]] * 3)
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About("Forman (2005)", "two", "posteriors", "O(n)")
+
+    def __init__(self, classifier: Any = None, *, cv: Any = 5, positive: Any = None, threshold: float = 0.5) -> None:
+        super().__init__(classifier, cv=cv, positive=positive)
+        self.threshold = threshold
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise InvalidSetting(f"threshold is a posterior, from 0 to 1; got {self.threshold!r}.")
+        curve = self._curve(posteriors, codes, np.array([float(self.threshold)]))
+        self.threshold_, self.tpr_, self.fpr_ = (float(part[0]) for part in curve)
+
+
+class MS(_Threshold):
+    """Median sweep: the median of the adjusted counts at all thresholds (Forman 2008).
+
+    Parameters
+    ----------
+    classifier, cv, positive : see `T50`.
+
+    Attributes
+    ----------
+    thresholds_, tpr_, fpr_ : the thresholds whose rates differ, and their rates: (m,) each.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> MS("precomputed", positive="yes").fit(posteriors, labels).predict([[0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About("Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances")
+
+    thresholds_: FloatArray
+    tpr_: FloatArray
+    fpr_: FloatArray
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        self.thresholds_, self.tpr_, self.fpr_ = self._kept(self._curve(posteriors, codes))
+
+    def _kept(self, curve: Curve) -> Curve:
+        return curve
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count at all thresholds, adjust each, take the median: (..., n, 2) -> (..., 2)."""
+        return self._shares(median_sweep(self._scores(rows), Curve(self.thresholds_, self.tpr_, self.fpr_)))
+
+
+class MS2(MS):
+    """Median sweep over clear thresholds only: those with tpr - fpr above 1/4 (Forman 2008).
+
+    Parameters
+    ----------
+    classifier, cv, positive : see `T50`.
+
+    Attributes
+    ----------
+    thresholds_, tpr_, fpr_ : the thresholds and their rates: (m,) each.
+
+    Notes
+    -----
+    Where no threshold is clear, all are taken, with a warning; QuaPy 0.2 falls back to plain counting.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> MS2("precomputed", positive="yes").fit(posteriors, labels).predict([[0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About("Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances")
+
+    def _kept(self, curve: Curve) -> Curve:
+        clear = curve.tpr - curve.fpr > CLEAR
+        if clear.any():
+            return curve.where(clear)
+        most = (curve.tpr - curve.fpr).max()
+        warnings.warn(
+            f"MS2 wants thresholds with tpr - fpr above {CLEAR}, and the largest is {most:.3g}. "
+            "It takes them all, as MS does. A better classifier helps.",
+            QuanetWarning,
+            stacklevel=4,
+        )
+        return curve

@@ -1,0 +1,221 @@
+r"""Importance weights: how much more frequent each class has become, found by what a classifier says of the bag.
+
+With C the joint distribution of predicted (row) and true class (column) on out-of-fold training instances, and q the
+predictions' shares in a bag, the weights :math:`w_y = p(y) / \rho(y)` of a prior shift satisfy :math:`C w = q`. The
+prevalences are :math:`p \propto w \rho`.
+"""
+
+import warnings
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import check_rows
+from quanet.base import AggregativeQuantifier
+from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.methods.about import About
+from quanet.methods.counting import classify_and_count, hard_rates, is_singular, mean_posterior, soft_rates
+from quanet.methods.multiclass import share_out
+from quanet.simplex import count
+
+STEPS = 60  # halvings of an interval of logarithms: more than floats can tell
+COUNTS = {"hard": classify_and_count, "soft": mean_posterior}
+RATES = {"hard": hard_rates, "soft": soft_rates}
+
+
+def black_box_weights(counted: FloatArray, joint: FloatArray) -> FloatArray:
+    r"""Weights of the classes: (..., k), (k, k) -> (..., k) (Lipton, Wang and Smola 2018).
+
+    .. math:: w = \max(C^{-1} q, 0)
+
+    Where C is singular, of all solutions the one nearest to no shift at all, :math:`w = 1`.
+
+    Examples
+    --------
+    >>> black_box_weights(np.array([0.55, 0.45]), np.array([[0.45, 0.1], [0.05, 0.4]]))
+    array([1., 1.])
+    """
+    if not is_singular(joint * len(joint)):
+        return np.maximum(np.linalg.solve(joint, counted[..., None])[..., 0], 0)
+    shift = (counted - joint.sum(axis=1)) @ np.linalg.pinv(joint, rcond=1e-6).T
+    return np.maximum(1 + shift, 0)
+
+
+def regularised_weights(counted: FloatArray, joint: FloatArray, rho: float) -> FloatArray:
+    r"""Weights of the classes, held near one: (..., k), (k, k) -> (..., k) (Azizzadenesheli et al. 2019).
+
+    .. math:: w = 1 + \arg\min_{\theta \ge -1} \| C \theta - (q - C 1) \|_2 + \rho \| \theta \|_2
+
+    Both norms are plain, not squared: the solution is that of a ridge regression whose strength is
+    :math:`\rho \|C\theta - b\| / \|\theta\|`, found by bisection from one singular value decomposition for all bags.
+
+    Examples
+    --------
+    >>> joint = np.array([[0.45, 0.1], [0.05, 0.4]])
+    >>> regularised_weights(np.array([0.325, 0.675]), joint, 0.01).round(4), regularised_weights(
+    ...     np.array([0.325, 0.675]), joint, 1.0).round(4)
+    (array([0.3571, 1.6429]), array([1., 1.]))
+    """
+    targets = (counted - joint.sum(axis=1)).reshape(-1, len(joint))
+    left, sizes, right = np.linalg.svd(joint)
+    along = targets @ left
+    ends = float(2 * np.log(sizes[0])) - 36, 36.0  # of the ridge's logarithm: as good as none, and nothing but ridge
+    low, high = (np.full((len(targets), 1), end) for end in ends)
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        ridge = np.exp(middle)
+        damped = along / (sizes**2 + ridge)
+        # Too small a ridge leaves a residual that counts for more than the length of the shift.
+        small = np.linalg.norm(sizes * damped, axis=1) < rho * np.linalg.norm(damped, axis=1)
+        low, high = np.where(small[:, None], middle, low), np.where(small[:, None], high, middle)
+    shifts = (sizes * along / (sizes**2 + np.exp(high))) @ right
+    outside = (shifts < -1).any(axis=1)
+    if outside.any():
+        from quanet import kernels_weights as kernels
+
+        bounded = np.zeros((int(outside.sum()), len(joint)))
+        kernels.bounded_shifts(joint, targets[outside], rho, *ends, STEPS, bounded)
+        shifts[outside] = bounded
+    return (1 + shifts).reshape(counted.shape)
+
+
+class _Weighted(AggregativeQuantifier):
+    """What BBSE and RLLS share: the joint distribution of predictions and classes, and weights made prevalences."""
+
+    joint_: FloatArray
+    shares_: FloatArray
+
+    def __init__(self, classifier: Any = None, *, cv: Any = 5, outputs: Literal["hard", "soft"] = "soft") -> None:
+        super().__init__(classifier, cv=cv)
+        self.outputs = outputs
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the classifier to instances X and labels y (n,), and learn how its predictions and the classes meet."""
+        if self.outputs not in COUNTS:
+            raise InvalidSetting(f"outputs is one of {', '.join(COUNTS)}; got {self.outputs!r}.")
+        return super().fit(X, y)
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        self.shares_ = count(codes, posteriors.shape[1]) / len(codes)
+        self.joint_ = RATES[self.outputs](posteriors, codes) * self.shares_
+
+    def _weights_of(self, counted: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def weights(self, rows: ArrayLike) -> FloatArray:
+        """How many times more frequent each class is than in training: (..., n, k) -> (..., k)."""
+        return self._weights_of(COUNTS[self.outputs](check_rows(rows, width=len(self.classes_))))
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Weigh the training prevalences: (..., n, k) -> (..., k)."""
+        return share_out(self.weights(rows) * self.shares_, self.prior_)
+
+
+class BBSE(_Weighted):
+    """Black box shift estimation: weights that explain the classifier's predictions (Lipton, Wang and Smola 2018).
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+    outputs : "hard" counts predicted classes, as in the paper's main text, "soft" averages posteriors.
+
+    Attributes
+    ----------
+    joint_ : (k, k), how often class j (column) is predicted as i (row), of all instances.
+    shares_ : (k,) the classes' shares among them.
+
+    Notes
+    -----
+    The weights are the inverse's, negative ones set to zero, as published: QuaPy 0.2 with ``solver="exact-raise"``. By
+    default QuaPy looks for non-negative weights of least residual by a general optimiser, another definition where some
+    weight is zero. For two classes this is `ACC` ("hard") and `PACC` ("soft").
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]], ["no", "no", "yes", "yes"]
+    >>> quantifier = BBSE("precomputed", outputs="soft").fit(posteriors, labels)
+    >>> quantifier.predict([[0.4, 0.6], [0.7, 0.3]]), quantifier.weights([[0.4, 0.6], [0.7, 0.3]])
+    (array([0.5, 0.5]), array([1., 1.]))
+    """
+
+    about: ClassVar[About] = About("Lipton, Wang and Smola (2018)", "any", "posteriors", "O(n k + k^2)")
+
+    def __init__(self, classifier: Any = None, *, cv: Any = 5, outputs: Literal["hard", "soft"] = "hard") -> None:
+        super().__init__(classifier, cv=cv, outputs=outputs)
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        super()._fit_aggregation(posteriors, codes)
+        if is_singular(self.joint_ * len(self.joint_)):
+            warnings.warn(
+                "BBSE cannot tell all classes apart: the matrix of predicted and true classes is singular. Of the "
+                "weights that explain a bag it takes those nearest to 1. A better classifier, more labelled instances, "
+                "or RLLS, which expects this, help.",
+                QuanetWarning,
+                stacklevel=4,
+            )
+
+    def _weights_of(self, counted: FloatArray) -> FloatArray:
+        return black_box_weights(counted, self.joint_)
+
+
+class RLLS(_Weighted):
+    r"""Regularised learning under label shift: BBSE's weights, held near one (Azizzadenesheli et al. 2019).
+
+    The strength :math:`\rho = 3 \alpha \left(\frac{2 \ln(2k/\delta)}{3 m} + \sqrt{\frac{2 \ln(2k/\delta)}{m}}\right)`
+    falls with the number m of labelled instances: with few of them it is safer to see no shift.
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+    outputs : "soft" averages posteriors, "hard" counts predicted classes.
+    alpha : how strongly weights are held near one; 0.01 in the authors' experiments.
+    delta : the probability with which the bound behind the strength may fail.
+
+    Attributes
+    ----------
+    joint_, shares_ : see `BBSE`.
+    rho_ : the strength.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]], ["no", "no", "yes", "yes"]
+    >>> RLLS("precomputed").fit(posteriors, labels).predict([[0.4, 0.6], [0.7, 0.3]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About("Azizzadenesheli et al. (2019)", "any", "posteriors", "O(n k + k^2)")
+    _exact: ClassVar[bool] = False
+
+    rho_: float
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        cv: Any = 5,
+        outputs: Literal["hard", "soft"] = "soft",
+        alpha: float = 0.01,
+        delta: float = 0.05,
+    ) -> None:
+        super().__init__(classifier, cv=cv, outputs=outputs)
+        self.alpha = alpha
+        self.delta = delta
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the classifier to instances X and labels y (n,), and learn how its predictions and the classes meet."""
+        if not self.alpha >= 0:
+            raise InvalidSetting(f"alpha is a strength of at least 0; got {self.alpha!r}.")
+        if not 0 < self.delta < 1:
+            raise InvalidSetting(f"delta is a probability between 0 and 1; got {self.delta!r}.")
+        return super().fit(X, y)
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        super()._fit_aggregation(posteriors, codes)
+        m, k = posteriors.shape
+        spread = 2 * np.log(2 * k / self.delta) / m
+        self.rho_ = float(3 * self.alpha * (spread / 3 + np.sqrt(spread)))
+
+    def _weights_of(self, counted: FloatArray) -> FloatArray:
+        return regularised_weights(counted, self.joint_, self.rho_)

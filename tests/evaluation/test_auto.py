@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from quanet import ACC, APP, CC, EMQ, PACC, PWK, T50, AutoQuantifier, Gaussians, TrainPrevalence, WordBags, evaluate
+from quanet.classifiers import make_folds
+from quanet.errors import InvalidData, InvalidSetting
+
+FEW = APP(bag_size=50, repeats=3)
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    return Gaussians(distance=2).draw([0.7, 0.3], 600, rng=0)
+
+
+def test_each_candidate_is_judged_on_held_out_bags(clouds):
+    X, y = clouds
+    auto = AutoQuantifier([CC(), PACC()], [LogisticRegression(C=C) for C in (1e-3, 1.0)], protocol=FEW).fit(X, y)
+    seen, held = make_folds(y, np.array([0, 1]), 0.4)[0]
+    assert len(auto.report_) == 4
+    for entry in auto.report_:
+        method = {"CC()": CC, "PACC()": PACC}[entry["method"]]
+        classifier = LogisticRegression(C=1e-3 if "0.001" in entry["classifier"] else 1.0)
+        alone = method(classifier).fit(X[seen], y[seen])
+        expected = evaluate(alone, X[held], y[held], FEW, rng=0).error().mean()
+        assert entry["error"] == pytest.approx(expected)
+    errors = [entry["error"] for entry in auto.report_]
+    assert errors == sorted(errors)
+    assert auto.report_[0]["excess"] == 0.0
+
+
+def test_the_best_is_fitted_to_all_data(clouds):
+    X, y = clouds
+    auto = AutoQuantifier([TrainPrevalence(), PACC()], [LogisticRegression()], protocol=FEW).fit(X, y)
+    np.testing.assert_array_equal(auto.predict(X[:90]), PACC(LogisticRegression()).fit(X, y).predict(X[:90]))
+
+
+def test_methods_without_a_classifier_are_tried_once(clouds):
+    auto = AutoQuantifier([PWK(), CC()], [None, LogisticRegression()], protocol=FEW).fit(*clouds)
+    assert sorted(entry["method"] for entry in auto.report_) == ["CC()", "CC()", "PWK()"]
+    assert [entry["classifier"] for entry in auto.report_ if entry["method"] == "PWK()"] == [""]
+
+
+def test_it_says_why(clouds):
+    auto = AutoQuantifier([CC(), ACC(), EMQ()], [LogisticRegression()], protocol=FEW).fit(*clouds)
+    told = auto.explain()
+    assert told.startswith(f"Chosen: {auto.report_[0]['method']} on LogisticRegression(), with the least mean ae, ")
+    assert "63 bags that APP(bag_size=50, repeats=3, prevalences=None) drew from 240 held-out" in told
+    assert f"Next: {auto.report_[1]['method']}" in told
+    assert "By method, each at its best:" in told
+    assert "all 600 instances" in told
+    assert "clear difference" in told
+    assert auto.frame()["method"].tolist() == [entry["method"] for entry in auto.report_]
+
+
+def test_one_candidate_needs_no_comparison(clouds):
+    assert "Next" not in AutoQuantifier([CC()], [None], protocol=FEW).fit(*clouds).explain()
+
+
+def test_the_defaults_find_what_an_overconfident_prior_needs():
+    X, y = Gaussians(distance=1.5).draw([0.85, 0.15], 500, rng=0)
+    auto = AutoQuantifier(protocol=FEW).fit(X, y)
+    assert len(auto.report_) == 27
+    counted = next(entry for entry in auto.report_ if entry["method"] == "CC()")
+    floor = next(entry for entry in auto.report_ if entry["method"] == "TrainPrevalence()")
+    assert auto.report_[0]["error"] < counted["error"] < floor["error"]
+    pool, y_pool = Gaussians(distance=1.5).draw([0.5, 0.5], 3000, rng=1)
+    assert evaluate(auto, pool, y_pool, FEW, rng=0).error().mean() < counted["error"]
+
+
+def test_texts_and_more_classes_are_searched_alike():
+    texts, y = WordBags(k=3, preference=8).draw([0.3, 0.3, 0.4], 300, rng=0)
+    auto = AutoQuantifier([PACC(), EMQ(calibration=None)]).fit(texts, y)
+    assert "TextClassifier" in auto.report_[0]["classifier"]
+    np.testing.assert_allclose(auto.predict(texts), [0.3, 0.3, 0.4], atol=0.05)
+
+
+def test_folds_are_pooled(clouds):
+    X, y = clouds
+    auto = AutoQuantifier([PACC()], [LogisticRegression()], cv=3, protocol=FEW).fit(X, y)
+    assert auto.report_[0]["bags"] == 3 * 63
+    assert auto.held_out_ == 600
+
+
+@pytest.mark.parametrize(
+    ("auto", "error", "message"),
+    [
+        (AutoQuantifier([]), InvalidSetting, "there is nothing to choose from"),
+        (AutoQuantifier([CC()], []), InvalidSetting, "there is nothing to choose from"),
+        (AutoQuantifier([CC()], metric="bias"), InvalidSetting, "bias is one number for each class"),
+        (AutoQuantifier([CC()], metric="accuracy"), InvalidSetting, "no metric is called 'accuracy'"),
+    ],
+)
+def test_what_cannot_be_chosen_from_is_named(auto, error, message, clouds):
+    with pytest.raises(error, match=message):
+        auto.fit(*clouds)
+
+
+def test_a_method_for_two_classes_is_refused_for_more():
+    X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 90, rng=0)
+    with pytest.raises(InvalidData, match=r"OneVsRest\(T50\(\)\)"):
+        AutoQuantifier([T50()], [None]).fit(X, y)
