@@ -73,6 +73,7 @@ WRONG = [
     ('kind = "TextClassifier"\nembedding_size = 4', "steps = []", 10, "steps is a list of parts"),
     ('kind = "TextClassifier"\nembedding_size = 4', "steps = [3]", 10, "3 is no part"),
     ('kind = "TextClassifier"\nembedding_size = 4', "", 9, "a part needs a kind"),
+    ("embedding_size = 4", 'embedding_size = 4\ndatasets = ["word"]', 12, "Did you mean 'words'?"),
     ("bag_size = 20", 'bag_size = "20"', 6, "bag_size of APP is int"),
     ("bag_size = 20", 'kind = "AP"', 6, "Did you mean 'APP'?"),
     ("learn = 0.6", "learn = 1.6", 3, "a share between 0 and 1"),
@@ -100,6 +101,15 @@ def test_what_is_wrong_is_named_with_its_line_and_the_nearest_match(home, said, 
         read(home, PLAN.replace(said, instead, 1))
     assert f"plan.toml, line {line}: " in str(raised.value)
     assert message in str(raised.value)
+
+
+def test_a_classifier_may_be_for_some_datasets(home):
+    two = PLAN.replace("datasets = [", 'datasets = ["imdb", ').replace("size = 4", 'size = 4\ndatasets = ["words"]')
+    plan = read(home, two)
+    assert {cell.dataset for cell in plan.cells if cell.method in ("CC", "EMQ")} == {"words"}
+    assert {cell.dataset for cell in plan.cells if cell.method == "SVM-KLD"} == {"imdb", "words"}
+    with pytest.raises(InvalidPlan, match=r"line 19: EMQ and its classifier 'text' are for no dataset together"):
+        read(home, two.replace("[methods.EMQ]", '[methods.EMQ]\ndatasets = ["imdb"]'))
 
 
 def test_a_plan_without_methods_or_with_tables_that_are_none_is_refused(home):

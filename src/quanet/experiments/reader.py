@@ -53,7 +53,8 @@ class _Reader:
         if (folder := self.get((), "python_path", str)) is not None:
             self.python_path = str((self.home / folder).resolve())
         learn, folds = self.split()
-        datasets, classifiers = self.datasets(), self.classifiers()
+        datasets = self.datasets()
+        classifiers = self.classifiers([place.name for place in datasets])
         return Plan(
             name=self.get((), "name", str) or self.name,
             about=self.get((), "about", str) or "",
@@ -169,12 +170,14 @@ class _Reader:
         if name not in known:
             raise self.source.wrong(keys, f"no metric is called {name!r}. {nearest(str(name), known)}", str(name))
 
-    def classifiers(self) -> dict[str, Classifier]:
+    def classifiers(self, datasets: list[str]) -> dict[str, Classifier]:
         found = {}
         for name in self.table(("classifiers",)):
             keys = ("classifiers", name)
             part = dict(self.table(keys))
             grid = part.pop("grid", None)
+            if part.pop("datasets", None) is not None:
+                self.known((*keys, "datasets"), self.names(keys, "datasets"), datasets, "dataset")
             made = self.made(keys, part)
             if not hasattr(made, "predict_proba"):
                 raise self.source.wrong((*keys, "kind"), f"{part.get('kind', name)} has no posteriors (predict_proba).")
@@ -227,6 +230,12 @@ class _Reader:
             raise self.source.wrong((*keys, "leak"), f"{part['kind']} never sees test data; leak is for own classes.")
         self.grid((*keys, "grid"), made, grid)
         for rows in shared:
+            able = self.table(("classifiers", rows)).get("datasets", datasets) if rows else datasets
+            chosen = tuple(one for one in only or datasets if one in able)
+            if not chosen:
+                raise self.source.wrong(
+                    (*keys, "classifier"), f"{name} and its classifier {rows!r} are for no dataset together."
+                )
             title = f"{name} ({rows})" if len(shared) > 1 else name
             yield Method(
                 name=title,
@@ -236,7 +245,7 @@ class _Reader:
                 select=said["select"] or "ae",
                 refit=said["refit"],
                 leak=bool(said["leak"]),
-                datasets=tuple(only or ()),
+                datasets=chosen,
             )
 
     def known(self, keys: Keys, names: list[Any], there: list[str], what: str) -> None:
