@@ -265,10 +265,13 @@ class QuaNet(Quantifier):
     @torch.no_grad()
     def _estimate(self, rows: FloatArray) -> FloatArray:
         if self.network == "paper":
-            found = self.network_(*map(torch.as_tensor, sorted_inputs(rows, self.statistics_)))
+            # It reads row after row, which a GPU does some twenty times faster; the pooled rows of the other are few.
+            device = torch.device("cuda" if self.device != "cpu" and torch.cuda.is_available() else "cpu")
+            inputs = (torch.as_tensor(array, device=device) for array in sorted_inputs(rows, self.statistics_))
+            found = self.network_.to(device)(*inputs)
         else:
             found = self.network_(*map(torch.as_tensor, pooled_inputs(rows, self.statistics_, GROUPS))).exp()
-        estimate: FloatArray = found.numpy()
+        estimate: FloatArray = found.cpu().numpy()
         return estimate / estimate.sum(axis=-1, keepdims=True)
 
     def _chance_of_no_gain(self, pool: Pool, rng: np.random.Generator) -> float:

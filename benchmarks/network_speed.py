@@ -1,6 +1,6 @@
 """Time QuaNet beside QuaPy's on one core: bags of 500 rows with 100-d embeddings, alternating in one run.
 
-    .venv-bench/bin/python benchmarks/quanet_speed.py --output benchmarks/results/quanet-speed.md
+    .venv-bench/bin/python benchmarks/network_speed.py --output benchmarks/results/network-speed.md
 
 The environment is that of `make bench`. Both libraries get the same posteriors and embeddings of the same instances. A
 training bag's cost is what one more epoch costs, over its bags; a predicted bag's is that of a whole call over its
@@ -8,15 +8,12 @@ bags, rows included. quanet's guard is opened by hand, so that its network is re
 base costs. Last, one bag of a million rows, in a process of its own.
 """
 
-import sys
-
-sys.path[:] = sys.path[1:]  # this folder: in it `quanet` would be benchmarks/quanet.py
-
 import argparse
 import os
 import platform
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
