@@ -9,6 +9,7 @@ lie on a line, where the squared distance is twice that of one of them: densitie
 """
 
 import warnings
+from abc import abstractmethod
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -112,8 +113,9 @@ class _KDEy(AggregativeQuantifier):
         self.step_, self.table_ = 0.0, np.empty((0, len(self.starts_)))
         self._fit_densities(check_bandwidth(self.bandwidth))
 
+    @abstractmethod
     def _fit_densities(self, bandwidth: float) -> None:
-        raise NotImplementedError
+        """Learn from `centres_`, the training posteriors by class."""
 
     def _tabulate(self, bandwidth: float, *, logarithms: bool) -> None:
         """Keep a table of the classes' densities along the line of two classes' posteriors, if it is not too long."""

@@ -8,6 +8,7 @@ mixture are three parts that combine freely (Firat 2016; Castaño et al. 2023):
 `Matching` takes any of them; the published methods are named combinations.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -34,8 +35,9 @@ class MatchingQuantifier(AggregativeQuantifier):
     _two_classes: ClassVar[bool] = False
     matcher_: Matcher
 
+    @abstractmethod
     def _parts(self) -> tuple[Representation, str | Divergence]:
-        raise NotImplementedError
+        """The representation and the divergence."""
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit the classifier to instances X and labels y (n,), and learn what each class looks like to it."""

@@ -1,5 +1,6 @@
 r"""Unfolding, as physicists measure spectra: matching with a preference for smooth prevalences of ordered classes."""
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,8 +40,9 @@ class _Unfolding(MatchingQuantifier):
         self.tau = tau
         self.representation = representation
 
+    @abstractmethod
     def _divergence(self) -> str:
-        raise NotImplementedError
+        """The name of the divergence."""
 
     def _parts(self) -> tuple[Representation, str | Divergence]:
         if not (np.isfinite(self.tau) and self.tau >= 0):
