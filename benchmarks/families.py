@@ -177,7 +177,7 @@ FAMILIES = """# Thresholds, weights, likelihoods and others beside the peers
 Made by `python benchmarks/families.py`. {machine}. Whole evaluations (classify, draw, aggregate, error), CPU
 time of one thread; median (range) of the ratio over {rounds} alternating rounds. *differs*: the largest difference of
 an estimate on the same bags of instances. mlquantify thresholds are the multiples of 0.01, another definition; its TAC
-and CDE, and all of QuaPy and quantificationlib, are the same. quantificationlib is given its posteriors.
+and CDE, and all of QuaPy and quantificationlib, are the same. quantificationlib is given posteriors; PWK has one round.
 """
 
 

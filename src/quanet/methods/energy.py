@@ -13,8 +13,9 @@ from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
 from quanet.methods.kernel_means import Distances
-from quanet.methods.matcher import check_all_present, check_two_classes, posterior_columns
+from quanet.methods.matcher import check_all_present, posterior_columns
 from quanet.methods.matching import MatchingQuantifier
+from quanet.methods.multiclass import check_two_classes
 from quanet.methods.representations import Representation
 
 FINE = 1000  # steps of prevalence at which a mixture's quantiles are tabled; between them they are nearly straight

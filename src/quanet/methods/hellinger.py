@@ -12,8 +12,8 @@ from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
 from quanet.methods.features import FeatureQuantifier
-from quanet.methods.matcher import check_two_classes
 from quanet.methods.matching import MANY_BINS, MatchingQuantifier
+from quanet.methods.multiclass import check_two_classes
 from quanet.methods.representations import Histogram, Representation
 
 

@@ -16,14 +16,6 @@ from quanet.simplex import count
 from quanet.solvers import nearest_mixtures, simplex_quadratic_minimum
 
 
-def check_two_classes(quantifier: Quantifier) -> None:
-    """Say that a method is for two classes, and what to do with more."""
-    k = len(quantifier.classes_)
-    if k != 2:
-        name = type(quantifier).__name__
-        raise InvalidSetting(f"{name} is for two classes, and y has {k}. Wrap it: OneVsRest({name}()).")
-
-
 def check_all_present(codes: IntArray, quantifier: Quantifier) -> None:
     """Say which class has no instance among those that the method learns from."""
     missing = np.flatnonzero(count(codes, len(quantifier.classes_)) == 0)

@@ -22,7 +22,8 @@ from quanet.base import AggregativeQuantifier
 from quanet.methods.about import About
 from quanet.methods.counting import PACC
 from quanet.methods.divergences import Divergence
-from quanet.methods.matcher import Matcher, check_all_present, check_two_classes, posterior_columns
+from quanet.methods.matcher import Matcher, check_all_present, posterior_columns
+from quanet.methods.multiclass import check_two_classes
 from quanet.methods.representations import Histogram, Representation
 
 MANY_BINS = tuple(range(10, 111, 10))  # González-Castro et al. (2013)

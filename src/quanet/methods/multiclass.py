@@ -31,17 +31,22 @@ def share_out(shares: FloatArray, prior: FloatArray) -> FloatArray:
     return np.where(total > 0, shares / np.where(total > 0, total, 1.0), prior)
 
 
+def check_two_classes(quantifier: Quantifier) -> None:
+    """Say that a method is for two classes, and what to do with more."""
+    name, classes = type(quantifier).__name__, quantifier.classes_.tolist()
+    if len(classes) > 2:
+        raise InvalidData(
+            f"{name} is for two classes, and y has {len(classes)}, such as {classes[:3]}. "
+            f"Take each against the rest: OneVsRest({name}())."
+        )
+
+
 class TwoClasses(AggregativeQuantifier):
     """Base of the methods for two classes, which refuse more and name the way out."""
 
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
         codes = super()._learn_labels(X, y)
-        if len(self.classes_) > 2:
-            name = type(self).__name__
-            raise InvalidData(
-                f"{name} is for two classes, and y has {len(self.classes_)}, such as {self.classes_.tolist()[:3]}. "
-                f"Take each against the rest: OneVsRest({name}())."
-            )
+        check_two_classes(self)
         return codes
 
 

@@ -3,7 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.methods.about import About
 from quanet.nn.batches import Pool, row_batches
 from quanet.nn.device import one_thread, resolve_device, seeded
 from quanet.nn.estimator import Recipe
@@ -190,6 +191,8 @@ class HistNetQ(SetQuantifier):
     array([0.5, 0.5])
     """
 
+    about: ClassVar[About] = About("Pérez-Mon et al. (2024)", "any", "posteriors", "O(n k features)")
+
     def __init__(
         self,
         classifier: Any = None,
@@ -244,6 +247,8 @@ class GMNet(SetQuantifier):
     array([0.5, 0.5])
     """
 
+    about: ClassVar[About] = About("Pérez-Mon, del Coz and González (2025)", "any", "posteriors", "O(n k gaussians)")
+
     def __init__(
         self,
         classifier: Any = None,
@@ -295,6 +300,8 @@ class DeepSets(SetQuantifier):
     >>> DeepSets(max_epochs=1, random_state=0).fit(X, y).predict(X).round(1)
     array([0.5, 0.5])
     """
+
+    about: ClassVar[About] = About("Zaheer et al. (2017)", "any", "posteriors", "O(n k features)")
 
     def __init__(
         self,
