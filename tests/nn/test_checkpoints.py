@@ -10,7 +10,7 @@ import torch
 from quanet import Gaussians, LSTMClassifier, QuaNet, load, save
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.nn.checkpoints import Checkpoint
-from quanet.nn.estimator import RECIPES, Recipe
+from quanet.nn.recipes import RECIPES, Recipe
 
 QUICK = {"max_epochs": 4, "patience": 2, "random_state": 3, "device": "cpu"}
 WORDS = {
