@@ -1,0 +1,41 @@
+"""Pictures of intervals: how often they hold the truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quanet.report.plots import STYLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+
+    from quanet.arrays import FloatArray
+
+
+def coverage_by_prevalence(
+    ax: Axes, prevalences: FloatArray, covered: Mapping[str, FloatArray], *, level: float
+) -> Axes:
+    """Share of intervals that hold the truth at every true prevalence, a line a method, with the level asked for.
+
+    Parameters
+    ----------
+    ax : to draw on.
+    prevalences : (g,) true ones of a class.
+    covered : shares (g,) of every method, by name.
+    level : the probability that was asked for.
+    """
+    ax.axhline(level, color="black", linewidth=1, linestyle=(0, (4, 3)), label=f"{100 * level:g} %", zorder=1)
+    for (name, shares), (colour, marker) in zip(covered.items(), STYLES, strict=False):
+        ax.plot(prevalences, shares, color=colour, marker=marker, markersize=4, linewidth=1.4, label=name)
+    lowest = min((float(shares.min()) for shares in covered.values()), default=level)
+    ax.set(
+        xlim=(0, 1),
+        ylim=(min(0.8, max(0.0, lowest - 0.02)), 1.005),
+        xlabel="true prevalence",
+        ylabel="intervals that hold it",
+    )
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.legend(frameon=False, fontsize="small", loc="lower center", ncols=2)
+    return ax
