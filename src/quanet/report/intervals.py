@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from quanet.report.plots import STYLES
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from matplotlib.axes import Axes
-
     from quanet.arrays import FloatArray
+
+# Okabe and Ito's colours, told apart by colour-blind readers too.
+STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"))
 
 
 def coverage_by_prevalence(
-    ax: Axes, prevalences: FloatArray, covered: Mapping[str, FloatArray], *, level: float
-) -> Axes:
+    ax: Any, prevalences: FloatArray, covered: Mapping[str, FloatArray], *, level: float
+) -> Any:
     """Share of intervals that hold the truth at every true prevalence, a line a method, with the level asked for.
 
     Parameters
     ----------
-    ax : to draw on.
+    ax : matplotlib's Axes, to draw on.
     prevalences : (g,) true ones of a class.
     covered : shares (g,) of every method, by name.
     level : the probability that was asked for.
