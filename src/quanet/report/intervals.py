@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"))
 
 
-def coverage_by_prevalence(
-    ax: Any, prevalences: FloatArray, covered: Mapping[str, FloatArray], *, level: float
-) -> Any:
+def coverage_by_prevalence(ax: Any, prevalences: FloatArray, covered: Mapping[str, FloatArray], *, level: float) -> Any:
     """Share of intervals that hold the truth at every true prevalence, a line a method, with the level asked for.
 
     Parameters

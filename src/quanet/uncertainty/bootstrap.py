@@ -58,16 +58,13 @@ class Drawn:
     def _bounds(self, scaled: FloatArray, c: int, tail: float) -> tuple[float, float]:
         """Quantiles of scaled errors (r,). Where estimates are cut off at 0 or 1, errors beyond are not seen.
 
-        Then those on the other side stand for them, or normal ones if they are larger.
+        Then they are taken to be normal ones at least.
         """
         low, high = (float(end) for end in np.quantile(scaled, [tail, 1 - tail]))
-        normal = float(norm.ppf(1 - tail))
-        if (self.estimates[:, c] < 1 / self.size).mean() > tail:
-            high = max(high, normal)
-            low = min(low, -high)
-        if (self.estimates[:, c] > 1 - 1 / self.size).mean() > tail:
-            low = min(low, -normal)
-            high = max(high, -low)
+        cut = (self.estimates[:, c] < 1 / self.size) | (self.estimates[:, c] > 1 - 1 / self.size)
+        if cut.mean() > tail:
+            normal = float(norm.ppf(1 - tail))
+            return min(low, -normal), max(high, normal)
         return low, high
 
 

@@ -117,7 +117,7 @@ def _estimates(quantifier: Quantifier, held: Held, counts: IntArray, rng: np.ran
     for r, other in enumerate(others):
         rows = other._rows(held.inputs)  # noqa: SLF001
         mine = np.arange(r, len(counts), len(others))
-        together = max(1, AT_A_TIME // (drawn.shape[1] * rows.shape[1]))
+        together = max(1, AT_A_TIME // (drawn.shape[1] * max(1, rows.shape[1])))
         for start in range(0, len(mine), together):
             chunk = mine[start : start + together]
             estimates[chunk] = other.aggregate(rows[drawn[chunk]])

@@ -167,7 +167,7 @@ def _check(level: float, method: str, target: str, bags: Bags, resamples: int) -
     if target not in TARGETS:
         raise InvalidSetting(f"target is one of {', '.join(TARGETS)}; got {target!r}.")
     if bags.sizes.min() < 2:
-        which = bags.labels[bags.sizes.argmin()]
+        which = bags.labels.tolist()[int(bags.sizes.argmin())]
         raise InvalidBags(
             f"bag {which!r} has one instance, which shows nothing of how instances differ. Give two at least."
         )
