@@ -171,8 +171,8 @@ def _check(level: float, method: str, target: str, bags: Bags, resamples: int) -
         raise InvalidBags(
             f"bag {which!r} has one instance, which shows nothing of how instances differ. Give two at least."
         )
-    least = int(np.ceil(2 / (1 - level)))
-    if resamples < least:
+    least = int(np.ceil(2 / (1 - level) - 1e-9))
+    if method in {"auto", "bootstrap"} and resamples < least:
         raise InvalidSetting(f"a level of {level} needs at least {least} resamples; got {resamples}.")
 
 
