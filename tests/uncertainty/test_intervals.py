@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import quanet
-from quanet import ACC, APP, CC, EMQ, PACC, PCC, UPP, Bags, Gaussians, OneVsRest, TrainPrevalence
+from quanet import ACC, APP, CC, EMQ, PACC, PCC, UPP, Bags, Gaussians, GridSearchQ, OneVsRest, TrainPrevalence
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
 from quanet.uncertainty import held as memory
 
@@ -123,6 +123,14 @@ def test_auto_takes_the_formula_where_there_is_one():
     X, y = drawn(2, 300, 0)
     assert PACC().fit(X, y).predict_interval(X[:50]).method == "closed"
     assert TrainPrevalence().fit(X, y).predict_interval(X[:50], held_out=(X, y)).method == "conformal"
+
+
+def test_a_search_gives_the_interval_of_what_it_chose():
+    X, y = drawn(2, 400, 0)
+    search = GridSearchQ(EMQ(), {"calibration": ["bcts"]}, protocol=UPP(bag_size=20, repeats=10)).fit(X, y)
+    ours, theirs = (one.predict_interval(X[:60]) for one in (search, search.quantifier_))
+    assert ours.method == "closed"
+    np.testing.assert_array_equal(ours.lower, theirs.lower)
 
 
 def test_what_was_calibrated_is_forgotten_with_the_fit_and_with_the_quantifier():

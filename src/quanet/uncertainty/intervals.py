@@ -143,6 +143,8 @@ def predict_interval_bags(
 ) -> Interval:
     """Prevalences of bags of a pool X, with lower and upper ends, (b, k); options as for `predict_interval`."""
     check_is_fitted(quantifier, "classes_")
+    # A search gives the interval of the quantifier that it has chosen.
+    quantifier = getattr(quantifier, "quantifier_", quantifier)
     _check(level, method, target, bags, resamples)
     least = least_held(level) if method == "conformal" or _prefers_conformal(quantifier, method) else LEAST_HELD
     held = held_of(quantifier, held_out, least=least, purpose=f"an interval of level {level}")
