@@ -168,6 +168,9 @@ def plot(runs: list[dict[str, Any]], output: Path) -> None:
         covered = {method: np.array(cell["groups"]) for method, cell in cells.items()}
         coverage_by_prevalence(ax, np.array(runs[0]["prevalences"]), covered, level=LEVEL)
         ax.set_title(f"{quantifier}, {runs[0]['dataset']}")
+    lowest = min(ax.get_ylim()[0] for ax in axes)
+    for ax in axes:
+        ax.set_ylim(bottom=lowest)
     save_figure(figure, output)
 
 

@@ -23,15 +23,15 @@ def coverage_by_prevalence(ax: Any, prevalences: FloatArray, covered: Mapping[st
     covered : shares (g,) of every method, by name.
     level : the probability that was asked for.
     """
-    ax.axhline(level, color="black", linewidth=1, linestyle=(0, (4, 3)), label=f"{100 * level:g} %", zorder=1)
+    ax.axhline(100 * level, color="black", linewidth=1, linestyle=(0, (4, 3)), label=f"{100 * level:g} %", zorder=1)
     for (name, shares), (colour, marker) in zip(covered.items(), STYLES, strict=False):
-        ax.plot(prevalences, shares, color=colour, marker=marker, markersize=4, linewidth=1.4, label=name)
-    lowest = min((float(shares.min()) for shares in covered.values()), default=level)
+        ax.plot(prevalences, 100 * shares, color=colour, marker=marker, markersize=4, linewidth=1.4, label=name)
+    lowest = 100 * min((float(shares.min()) for shares in covered.values()), default=level)
     ax.set(
         xlim=(0, 1),
-        ylim=(min(0.8, max(0.0, lowest - 0.02)), 1.005),
+        ylim=(min(80.0, max(0.0, lowest - 2)), 100.5),
         xlabel="true prevalence",
-        ylabel="intervals that hold it",
+        ylabel="intervals that hold it, %",
     )
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.legend(frameon=False, fontsize="small", loc="lower center", ncols=2)
