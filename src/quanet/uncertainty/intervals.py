@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -100,8 +100,8 @@ def predict_interval(
     >>> X, y = Gaussians().draw([0.5, 0.5], 1000, rng=0)
     >>> new, _ = Gaussians().draw([0.8, 0.2], 300, rng=1)
     >>> found = predict_interval(EMQ().fit(X, y), new)
-    >>> found.lower.round(1), found.upper.round(1)
-    (array([0.8, 0.1]), array([0.9, 0.2]))
+    >>> found.lower.round(2), found.upper.round(2)
+    (array([0.71, 0.18]), array([0.82, 0.29]))
     """
     check_is_fitted(quantifier, "classes_")
     n = _num_samples(X)
@@ -144,7 +144,7 @@ def predict_interval_bags(
     """Prevalences of bags of a pool X, with lower and upper ends, (b, k); options as for `predict_interval`."""
     check_is_fitted(quantifier, "classes_")
     # A search gives the interval of the quantifier that it has chosen.
-    quantifier = getattr(quantifier, "quantifier_", quantifier)
+    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))
     _check(level, method, target, bags, resamples)
     least = least_held(level) if method == "conformal" or _prefers_conformal(quantifier, method) else LEAST_HELD
     held = held_of(quantifier, held_out, least=least, purpose=f"an interval of level {level}")

@@ -45,8 +45,8 @@ class Interval:
     >>> from quanet import ACC
     >>> posteriors, labels = np.repeat([[0.9, 0.1], [0.1, 0.9]], 50, axis=0), [0] * 45 + [1] * 50 + [0] * 5
     >>> found = ACC("precomputed").fit(posteriors, labels).predict_interval(posteriors[30:80])
-    >>> found.lower[1] < found.estimate[1] < found.upper[1], bool(found.contains([0.4, 0.6]))
-    (True, True)
+    >>> bool(found.contains([0.4, 0.6])), bool(found.contains([0.9, 0.1]))
+    (True, False)
     """
 
     estimate: FloatArray
