@@ -126,6 +126,9 @@ if TYPE_CHECKING:
     from quanet.protocols import Dirichlet as Dirichlet
     from quanet.testing import check_quantifier as check_quantifier
     from quanet.text import TextClassifier as TextClassifier
+    from quanet.uncertainty.intervals import predict_interval as predict_interval
+    from quanet.uncertainty.intervals import predict_interval_bags as predict_interval_bags
+    from quanet.uncertainty.regions import Interval as Interval
 
 # Where each public name lives. It is imported when it is first used, so that `import quanet` costs next to nothing.
 _ROOMS = {
@@ -188,6 +191,8 @@ _ROOMS = {
     "protocols": ("APP", "NPP", "UPP", "ByGroup", "Dirichlet"),
     "testing": ("check_quantifier",),
     "text": ("TextClassifier",),
+    "uncertainty.intervals": ("predict_interval", "predict_interval_bags"),
+    "uncertainty.regions": ("Interval",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
