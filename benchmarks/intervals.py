@@ -1,10 +1,10 @@
 """How often intervals hold the truth, and how wide they are: the paper's protocol, every method, the text default.
 
-    python benchmarks/coverage.py rows FOLDER NAME OUT.npz
-    python benchmarks/coverage.py run OUT.npz... --output benchmarks/results/coverage.json
-    python benchmarks/coverage.py table coverage.json [--speed speed.json] --output benchmarks/results/coverage.md
-    python benchmarks/coverage.py plot coverage.json --output docs/coverage.png
-    python benchmarks/coverage.py speed --output speed.json      # in an environment that has QuaPy
+    python benchmarks/intervals.py rows FOLDER NAME OUT.npz
+    python benchmarks/intervals.py run OUT.npz... --output benchmarks/results/coverage.json
+    python benchmarks/intervals.py table coverage.json [--speed speed.json] --output benchmarks/results/coverage.md
+    python benchmarks/intervals.py plot coverage.json --output docs/coverage.png
+    python benchmarks/intervals.py speed --output speed.json      # in an environment that has QuaPy
 
 FOLDER holds NAME-train.parquet and NAME-test.parquet with columns text and label. Training rows are out-of-fold ones of
 the text default, fitted to the training set; test rows are those of the classifier fitted to all of it. The test set is
@@ -126,7 +126,7 @@ def measure(path: Path) -> dict[str, Any]:
 
 def table(runs: list[dict[str, Any]], speed: dict[str, Any] | None) -> str:
     """The results in Markdown."""
-    lines = ["# Coverage of intervals", "", "2,100 bags of 500, level 95 %; made by `benchmarks/coverage.py`.", ""]
+    lines = ["# Coverage of intervals", "", "2,100 bags of 500, level 95 %; made by `benchmarks/intervals.py`.", ""]
     for run in runs:
         lines += [
             f"## {run['dataset']}",
