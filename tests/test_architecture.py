@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "src" / "quanet").rglob("*.py"))
 DOORS = {
     "numba": "kernels.py",
-    "matplotlib": "report/plots.py",
+    "matplotlib": "report/plots/",
     "torch": "nn/",
     "jinja2": "report/",
     "fastapi": "serve/",

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from quanet.errors import QuanetError as QuanetError
     from quanet.errors import QuanetWarning as QuanetWarning
     from quanet.evaluation.evaluate import evaluate as evaluate
+    from quanet.evaluation.limits import cramer_rao_error as cramer_rao_error
     from quanet.evaluation.results import Results as Results
     from quanet.evaluation.selection import GridSearchQ as GridSearchQ
+    from quanet.evaluation.significance import friedman_test as friedman_test
+    from quanet.evaluation.significance import paired_t_test as paired_t_test
+    from quanet.evaluation.significance import wilcoxon_test as wilcoxon_test
     from quanet.methods.baseline import TrainPrevalence as TrainPrevalence
     from quanet.methods.counting import ACC as ACC
     from quanet.methods.counting import CC as CC
@@ -77,8 +81,10 @@ _ROOMS = {
     "data.tables": ("read_table",),
     "errors": ("QuanetError", "QuanetWarning"),
     "evaluation.evaluate": ("evaluate",),
+    "evaluation.limits": ("cramer_rao_error",),
     "evaluation.results": ("Results",),
     "evaluation.selection": ("GridSearchQ",),
+    "evaluation.significance": ("friedman_test", "paired_t_test", "wilcoxon_test"),
     "methods.baseline": ("TrainPrevalence",),
     "methods.counting": ("ACC", "CC", "PACC", "PCC"),
     "methods.em": ("EMQ",),

@@ -7,6 +7,7 @@ take `eps`, by which both vectors are smoothed first: :math:`(p + \epsilon) / (1
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -165,5 +166,7 @@ def find_metric(metric: str | Callable[..., FloatArray]) -> Metric:
         known = (entry for entry in METRICS.values() if entry.function is metric)
         return next(known, Metric(metric, getattr(metric, "__name__", "error")))
     if metric not in METRICS:
-        raise InvalidSetting(f"no metric is called {metric!r}; there are {', '.join(METRICS)}.")
+        near = get_close_matches(metric.lower(), METRICS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidSetting(f"no metric is called {metric!r}; there are {', '.join(METRICS)}.{hint}")
     return METRICS[metric]

@@ -1,11 +1,7 @@
-import sys
-
 import numpy as np
-import pytest
 
 from quanet import Results
-from quanet.errors import MissingExtra
-from quanet.report.plots import error_by_shift, estimate_against_truth, new_figure, save_figure
+from quanet.report.plots import error_by_shift, estimate_against_truth, new_figure
 
 TRUTH = np.repeat([0.1, 0.5, 0.9], 4)
 NOISE = np.tile([-0.05, 0.0, 0.0, 0.05], 3)
@@ -31,19 +27,3 @@ def test_errors_are_drawn_by_distance_from_training():
     _, [ax] = new_figure()
     error_by_shift(ax, {"one": results(0.0)}, prior=np.array([0.9, 0.1]))
     np.testing.assert_allclose(ax.lines[0].get_xydata(), [[0.0, 0.025], [0.4, 0.025], [0.8, 0.025]], atol=1e-12)
-
-
-def test_a_figure_is_written_whole_or_not_at_all(tmp_path):
-    figure, [ax] = new_figure()
-    estimate_against_truth(ax, {"one": results(0.0)})
-    save_figure(figure, tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match="not supported"):
-        save_figure(figure, tmp_path / "picture.doc")
-    assert [file.name for file in tmp_path.iterdir()] == ["picture.png"]
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'quanet\[plot\]'"):
-        new_figure()

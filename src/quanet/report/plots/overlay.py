@@ -1,4 +1,4 @@
-"""Pictures: each takes an Axes and plain data, draws, and returns the Axes. Matplotlib's only door."""
+"""A few methods in one panel, a line each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quanet.errors import MissingExtra
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from quanet.arrays import FloatArray
     from quanet.evaluation.results import Results
@@ -28,16 +23,6 @@ STYLES = (
     ("#5F5F5F", "X"),
 )
 QUANTILES = (0.05, 0.95)
-
-
-def new_figure(panels: int = 1) -> tuple[Figure, list[Axes]]:
-    """An empty figure with panels side by side, which no global state knows of."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("pictures need matplotlib. Install it: pip install 'quanet[plot]'") from None
-    figure = Figure(figsize=(5.2 * panels, 5.0), layout="constrained", dpi=150)
-    return figure, list(figure.subplots(1, panels, squeeze=False)[0])
 
 
 def estimate_against_truth(ax: Axes, results: dict[str, Results], *, position: int = -1) -> Axes:
@@ -79,16 +64,6 @@ def error_by_shift(ax: Axes, results: dict[str, Results], *, prior: FloatArray, 
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.legend(frameon=False, fontsize="small")
     return ax
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as its file's ending says: whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.part")
-    try:
-        figure.savefig(unfinished, format=path.suffix.lstrip(".") or "png")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _by_truth(truth: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
