@@ -24,11 +24,18 @@ class Quantifier(BaseEstimator, ABC):
     classes_ : (k,) sorted labels; every prevalence vector is in their order.
     prior_ : (k,) training prevalences.
     n_instances_ : how many labelled instances it has learnt from.
+    held_rows_, held_codes_ : what it knows of instances that its classifier had not seen, and their classes, where it
+        has such: intervals are calibrated on them.
     """
 
     classes_: LabelArray
     prior_: FloatArray
     n_instances_: int
+    held_rows_: FloatArray
+    held_codes_: IntArray
+
+    # Whether the first k columns of `_inputs` are posteriors.
+    _reads_posteriors: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, X: Any, y: ArrayLike) -> Self:
@@ -61,6 +68,14 @@ class Quantifier(BaseEstimator, ABC):
     def score(self, X: Any, y: ArrayLike) -> float:
         """Minus the absolute error on one bag, so that more is better, as scikit-learn's searches expect."""
         return -float(absolute_error(prevalence_of(y, self.classes_), self.predict(X)))
+
+    def _inputs(self, X: Any) -> FloatArray:
+        """What `_relearnt` learns from: rows before anything that was learnt from held-out ones, (n, d)."""
+        return self.represent(X)
+
+    def _keep_held(self, inputs: FloatArray, codes: IntArray) -> None:
+        # Half the size of doubles, and far more exact than any estimate.
+        self.held_rows_, self.held_codes_ = inputs.astype(np.float32), codes.astype(np.int32)
 
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
         """Set `classes_` and `prior_`; return the class of every instance, as a position in `classes_`."""
@@ -95,6 +110,7 @@ class AggregativeQuantifier(Quantifier):
 
     # Whether predicted labels will do, as one-hot rows, for a classifier that has no posteriors.
     _counts_labels: ClassVar[bool] = False
+    _reads_posteriors: ClassVar[bool] = True
 
     def __init__(self, classifier: Any = None, *, cv: Any = 5) -> None:
         self.classifier = classifier
@@ -114,10 +130,15 @@ class AggregativeQuantifier(Quantifier):
             return self
         self.classifier_, posteriors, held = cross_fit(classifier, X, codes, self.classes_, cv=self.cv)
         self._fit_aggregation(posteriors, codes[held])
+        self._keep_held(posteriors, codes[held])
         return self
 
     def represent(self, X: Any) -> FloatArray:
         """Posteriors of every instance: (n, k)."""
+        check_is_fitted(self, "classifier_")
+        return posteriors_of(self.classifier_, X, self.classes_)
+
+    def _inputs(self, X: Any) -> FloatArray:
         check_is_fitted(self, "classifier_")
         return posteriors_of(self.classifier_, X, self.classes_)
 

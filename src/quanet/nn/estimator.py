@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -104,6 +104,8 @@ class QuaNet(Quantifier):
 
     network_: nn.Module
 
+    _reads_posteriors: ClassVar[bool] = True
+
     def __init__(
         self,
         classifier: Any = None,
@@ -197,6 +199,9 @@ class QuaNet(Quantifier):
         if self.network == "residual":
             self.p_value_ = self._chance_of_no_gain(guard_pool, rng)
             self.corrects_ = self.p_value_ < 0.05
+        # Bags that the network has learnt from would flatter it.
+        parts = (stop_pool, guard_pool) if self.corrects_ else (train_pool, stop_pool, guard_pool)
+        self._keep_held(np.concatenate([p.rows for p in parts]), np.concatenate([p.codes for p in parts]))
         return self
 
     def represent(self, X: Any) -> FloatArray:
