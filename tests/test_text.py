@@ -1,18 +1,21 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
+from scipy.special import logit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 
 from quanet import CC, EMQ, PACC, TextClassifier, WordBags
 from quanet.classifiers import cross_fit
-from quanet.errors import InvalidData
-from quanet.text import check_texts, is_text
+from quanet.errors import InvalidData, InvalidSetting
+from quanet.text import check_texts, is_text, log_odds
 
 SOURCE = WordBags(k=3, length=15, preference=4.0)
 TEXTS, CODES = SOURCE.draw([0.5, 0.3, 0.2], 600, rng=0)
 Y = np.array(["ham", "news", "spam"])[CODES]
+PAIR = [("words",), ("characters",), ("words", "characters")]
 
 
 @pytest.mark.parametrize(
@@ -80,15 +83,92 @@ def test_folds_share_the_words_but_not_the_labels():
     assert (fitted.predict_proba(TEXTS).argmax(axis=1) == noise).mean() > 0.55
 
 
-def test_rare_terms_are_dropped_from_many_texts_only():
-    many = [f"common word{i} pair" for i in range(1200)]
-    assert "word7" not in TextClassifier().fit(many, [0, 1] * 600).terms_.vocabulary_
-    assert "word7" in TextClassifier().fit(many[:100], [0, 1] * 50).terms_.vocabulary_
+def test_out_of_fold_posteriors_are_those_of_a_fit_to_the_rest():
+    seen, held = np.arange(400), np.arange(400, 600)
+    (posteriors,) = TextClassifier().fit_out_of_fold(TEXTS, Y, [(seen, held)])
+    wrong = Y.copy()
+    wrong[held] = np.roll(Y[held], 1)
+    # Labels of the fold itself change nothing, though all texts and the fit to them do: the start is not the end.
+    (others,) = TextClassifier().fit_out_of_fold(TEXTS, wrong, [(seen, held)])
+    np.testing.assert_allclose(posteriors, others, atol=0.02)
+    assert posteriors.shape == (200, 3)
 
 
-def test_texts_without_words_are_refused():
-    with pytest.raises(InvalidData, match=r"no words were found in the 4 texts, such as '!!'. Is it the right column"):
-        TextClassifier().fit(["!!", "?", "..", "-"], [0, 1, 0, 1])
+@pytest.mark.parametrize("views", [("words",), ("weighted words",), ("characters",), ("words", "characters")])
+def test_views_can_be_chosen(views):
+    classifier = TextClassifier(views=views).fit(TEXTS, Y)
+    assert list(classifier.weights_) == list(views)
+    assert classifier.score(TEXTS, Y) > 0.7
+    assert classifier.transform(TEXTS[:3]).shape == (3, 100)
+
+
+def test_unknown_views_are_refused():
+    with pytest.raises(InvalidSetting, match=r"views are some of 'words', .*; got \['letters'\]"):
+        TextClassifier(views=["letters"]).fit(TEXTS, Y)
+    with pytest.raises(InvalidSetting, match="views are some of"):
+        TextClassifier(views=()).fit(TEXTS, Y)
+
+
+def test_logits_of_the_views_are_averaged():
+    posteriors = {views: TextClassifier(views=views).fit(TEXTS, Y == "ham").predict_proba(TEXTS) for views in PAIR}
+    logits = [logit(posteriors[views][:, 1]) for views in PAIR]
+    np.testing.assert_allclose((logits[0] + logits[1]) / 2, logits[2], atol=1e-5)
+
+
+def test_texts_are_read_once_for_posteriors_and_embedding():
+    classifier = TextClassifier(embedding_size=5).fit(TEXTS, Y)
+    posteriors, embedding = classifier.read(TEXTS)
+    np.testing.assert_array_equal(posteriors, classifier.predict_proba(TEXTS))
+    np.testing.assert_array_equal(embedding, classifier.transform(TEXTS))
+
+
+def test_scripts_without_spaces_are_read_by_their_characters():
+    good, bad = (
+        ["这部电影非常好看", "演员演得很好看", "真的好看的电影"],
+        ["这部电影太难看了", "演员很糟糕难看", "难看得要命"],
+    )
+    classifier = TextClassifier().fit(good + bad, ["好"] * 3 + ["坏"] * 3)
+    assert classifier.predict(["故事好看", "故事难看"]).tolist() == ["好", "坏"]
+
+
+def test_a_text_without_known_terms_gets_posteriors_too():
+    classifier = TextClassifier().fit(TEXTS, Y)
+    for unknown in ("", "   ", "日本"):
+        posteriors = classifier.predict_proba([unknown])
+        assert posteriors.sum() == pytest.approx(1)
+        np.testing.assert_array_equal(posteriors, classifier.predict_proba([""]))
+    assert classifier.predict_proba([]).shape == (0, 3)
+
+
+def test_the_log_odds_of_terms():
+    # Three texts of the class and one of the others; the first term is in two of the class, the second in the other.
+    present = csr_matrix(np.array([[1, 0], [1, 0], [0, 0], [0, 1]], dtype=np.float32))
+    signs = np.array([[1], [1], [1], [-1]], dtype=np.float32)
+    share = 3.5 / 5
+    prior = np.log(share / (1 - share))
+    expected = [
+        np.log((2 + 3 * share) / (3 * (1 - share))) - prior,
+        np.log(3 * share / (1 + 3 * (1 - share))) - prior,
+        1,
+    ]
+    np.testing.assert_allclose(log_odds(present, signs)[:, 0], expected, rtol=1e-5)
+
+
+def test_labels_must_fit_the_texts():
+    with pytest.raises(InvalidData, match="2 texts but 3 labels"):
+        TextClassifier().fit(["a", "b"], [0, 1, 1])
+    with pytest.raises(InvalidData, match="a classifier needs two"):
+        TextClassifier().fit(["a", "b"], [1, 1])
+
+
+def test_the_same_seed_gives_the_same_model():
+    first, second = (TextClassifier(random_state=3).fit(TEXTS, Y).predict_proba(TEXTS) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_blank_texts_are_refused():
+    with pytest.raises(InvalidData, match=r"no words were found in the 4 texts. Is it the right column"):
+        TextClassifier().fit(["", " ", "\n", "\t "], [0, 1, 0, 1])
 
 
 def test_it_is_a_scikit_learn_classifier():

@@ -14,6 +14,7 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.calibration import calibrate
 from quanet.classifiers import check_posteriors, cross_fit, fit_classifier, posteriors_of, resolve_classifier
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.text import TextClassifier
 
 DIRECTIONS = 16  # of the embedding, by variance, that are kept when it is reduced
 READER_GAIN = 3.0  # standard errors by which reading the embedding must improve posteriors to be kept
@@ -80,7 +81,7 @@ class RowMaker:
         if self.classifier is None:
             posteriors, embedding = self._split(X)
         else:
-            posteriors, embedding = posteriors_of(self.classifier, X, self.classes), self._embed(X)
+            posteriors, embedding = self._read(X)
         if embedding.shape[1] != len(self.centre):
             raise InvalidData(f"the embedding has {embedding.shape[1]} columns; the one fitted had {len(self.centre)}.")
         if self.reader is not None:
@@ -96,6 +97,12 @@ class RowMaker:
                 f"precomputed rows are [posteriors | embedding], at least {k} columns; got {values.shape}."
             )
         return check_posteriors(values[:, :k], k), _finite(values[:, k:])
+
+    def _read(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        if isinstance(self.classifier, TextClassifier):  # gives both at once
+            posteriors, embedding = self.classifier.read(X)
+            return check_posteriors(posteriors, len(self.classes)), embedding
+        return posteriors_of(self.classifier, X, self.classes), self._embed(X)
 
     def _embed(self, X: Any) -> FloatArray:
         if not hasattr(self.classifier, "transform"):

@@ -20,6 +20,7 @@ PARTS = {
     "Epoch": "quanet.nn.loop",
     "RowMaker": "quanet.nn.rows",
     "Statistics": "quanet.nn.statistics",
+    "Terms": "quanet.terms",
     # Taken apart like our own: a network may stand in the first two, and skops writes a vocabulary word by word.
     "FrozenEstimator": "sklearn.frozen",
     "Pipeline": "sklearn.pipeline",
