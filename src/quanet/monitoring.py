@@ -13,12 +13,13 @@ and before, and V its variance. The level before need not be known. Their sum wi
 from dataclasses import dataclass
 from datetime import date as day
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
@@ -153,6 +154,15 @@ class Monitor(BaseEstimator):
         self.tolerance = tolerance
         self.random_state = random_state
 
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the quantifier to labelled instances, and begin anew; not needed for one that is fitted."""
+        fresh = clone(self)
+        fresh.quantifier.fit(X, y)
+        vars(self).clear()
+        vars(self).update(vars(fresh))
+        self._begin()
+        return self
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dates_")
 
@@ -166,7 +176,7 @@ class Monitor(BaseEstimator):
             a monitor have the same kind.
         """
         self._begin()
-        at, kind = _when(date, len(self.dates_))
+        at, kind = _when(date, int(self.dates_.max(initial=-1.0)) + 1)
         if len(self.dates_) and kind != self.kind_:
             raise InvalidData(
                 f"the batches so far came with {KINDS[self.kind_]}, this one with {KINDS[kind]}. "
