@@ -90,7 +90,9 @@ def one_test(rows: Rows, key: str, how: str, n: int, rng: np.random.Generator) -
             chosen = draw(pool_codes, rng.dirichlet(np.ones(held.shape[1])), n, rng)
     else:
         chosen = rng.choice(len(pool), n, replace=False)
-    return float(mixture_test(pool[chosen], held, codes, resamples=199, rng=rng).p_value <= 0.05)
+    return float(
+        mixture_test(pool[chosen], held, codes, refitted=key != "half", resamples=199, rng=rng).p_value <= 0.05
+    )
 
 
 def monitor(rows: Rows, steady: int, trials: int) -> Iterator[str]:

@@ -18,7 +18,7 @@ PRECOMPUTED = EMQ("precomputed", calibration=None).fit(ROWS, CODES)
 
 def batch(p, n, rng):
     positive = rng.binomial(n, p)
-    by_class = [ROWS[CODES == c] for c in (0, 1)]
+    by_class = [ROWS[c == CODES] for c in (0, 1)]
     return np.concatenate([rng.choice(by_class[1], positive), rng.choice(by_class[0], n - positive)])
 
 

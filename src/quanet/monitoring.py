@@ -158,8 +158,8 @@ class Monitor(BaseEstimator):
         """Fit the quantifier to labelled instances, and begin anew; not needed for one that is fitted."""
         fresh = clone(self)
         fresh.quantifier.fit(X, y)
-        vars(self).clear()
-        vars(self).update(vars(fresh))
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
         self._begin()
         return self
 

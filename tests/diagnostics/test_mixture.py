@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quanet.diagnostics.mixture import _Cells, _fit, mixture_test
+from quanet.diagnostics.mixture import _Cells, _Model, mixture_test
 
 
 def posteriors(codes, k, rng, sharp=2.0):
@@ -20,9 +20,7 @@ def test_bags_of_prior_shift_alarm_as_rarely_as_the_level_says(k):
     for _ in range(150):
         codes = rng.integers(k, size=600)
         bag = rng.choice(k, size=200, p=rng.dirichlet(np.ones(k)))
-        found = mixture_test(
-            posteriors(bag, k, rng), posteriors(codes, k, rng), codes, resamples=99, rng=rng
-        )
+        found = mixture_test(posteriors(bag, k, rng), posteriors(codes, k, rng), codes, resamples=99, rng=rng)
         p_values.append(found.p_value)
     assert 0.005 <= np.mean(np.array(p_values) <= 0.05) <= 0.11
     assert 0.35 <= np.median(p_values) <= 0.65
@@ -54,11 +52,31 @@ def test_the_place_of_the_surplus_is_named():
 
 
 def test_the_fit_finds_the_mixture_exactly_where_there_is_no_noise():
-    held = np.array([[[70, 20, 10], [10, 30, 60]]])
-    prevalences, left, distances = _fit(np.array([[46, 24, 30]]), held)  # 0.6 and 0.4 of them
-    np.testing.assert_allclose(prevalences, [[0.6, 0.4]], atol=1e-6)
-    np.testing.assert_allclose(left, 0, atol=1e-6)
-    np.testing.assert_allclose(distances, 0, atol=1e-6)
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 500)
+    held = posteriors(codes, 2, rng)
+    cells = _Cells.fit(held, np.full(1000, 1 / 1000), 10)
+    model = _Model(cells, held, codes, refitted=False)
+    counts = model.fine @ model.joins[0]
+    found = model.fit(np.array([3, 2]) @ counts[None].astype(int), model.fine[None])
+    np.testing.assert_allclose(found.prevalences, [[0.6, 0.4]], atol=1e-6)
+    np.testing.assert_allclose(found.left, 0, atol=1e-6)
+
+
+def test_a_classifier_that_learnt_from_more_is_no_drift_if_that_is_said():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=4000)
+    held = posteriors(codes, 2, rng)
+    alarms = {True: [], False: []}
+    for _ in range(40):
+        truth = rng.integers(2, size=500)
+        surer = posteriors(truth, 2, rng) * np.exp(0.25 * np.eye(2)[truth])
+        surer /= surer.sum(axis=1, keepdims=True)
+        for refitted, found in alarms.items():
+            test = mixture_test(surer, held, codes, refitted=refitted, resamples=99, rng=rng)
+            found.append(test.p_value <= 0.05)
+    assert np.mean(alarms[True]) <= 0.15
+    assert np.mean(alarms[False]) >= 0.3
 
 
 def test_every_instance_has_its_cell_and_ranges_cover_the_posterior():

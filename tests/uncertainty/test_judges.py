@@ -43,7 +43,11 @@ def test_the_ends_are_reached_and_never_passed(share):
 
 
 @given(
-    st.integers(0, 300), st.integers(0, 30), st.integers(0, 30), st.sampled_from(["apart", "part"]), st.floats(0.5, 0.99)
+    st.integers(0, 300),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.sampled_from(["apart", "part"]),
+    st.floats(0.5, 0.99),
 )
 def test_intervals_hold_their_estimate_within_the_simplex(positive, right, wrong, calibration, level):
     human = [1] * 30 + [0] * 30

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
@@ -52,14 +53,15 @@ def diagnose(
     resamples: int = 999,
     random_state: int | None = 0,
 ) -> Diagnosis:
-    """Say whether the estimate for a bag can be believed: five findings, each a plain sentence with its numbers.
+    """Say whether the estimate for a bag can be believed: findings, each a plain sentence with its numbers.
 
     ================  ================================================================================================
     prior shift       Is the bag a mixture of the classes as training knew them? (`mixture_test`)
     prevalence        Is its prevalence different from training? A score test: mean posteriors against held-out ones.
     classifier        Are the classes told apart well enough? The Cramér-Rao bound for bags of this size.
     bag size          Is the bag large enough for an interval that says something?
-    familiarity       Does the classifier know the words, and is it as sure as it should be?
+    words             Of texts: does the classifier know their words?
+    sureness          Is it as sure of the instances as it should be, by the entropy of its posteriors?
     ================  ================================================================================================
 
     Parameters
@@ -100,7 +102,14 @@ def diagnose(
         codes=held[1],
         alpha=alpha,
     )
-    fit = mixture_test(case.bag, case.held, case.codes, resamples=resamples, rng=np.random.default_rng(random_state))
+    fit = mixture_test(
+        case.bag,
+        case.held,
+        case.codes,
+        refitted=X_held is None and not isinstance(getattr(quantifier, "classifier", None), str | FrozenEstimator),
+        resamples=resamples,
+        rng=np.random.default_rng(random_state),
+    )
     deviations = _deviations(case)
     return Diagnosis(
         [
