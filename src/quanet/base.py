@@ -160,8 +160,8 @@ class AggregativeQuantifier(Quantifier):
         unseen = count(codes[held], len(self.classes_)) == 0
         if unseen.any():
             raise InvalidData(
-                f"no instance of class {self.classes_[unseen].tolist()[0]!r} was held out, so what its posteriors are "
-                f"like cannot be learnt. cv={self.cv} leaves it out; a number of folds takes all classes."
+                f"class {self.classes_[unseen].tolist()[0]!r} has no instance in the held-out part that "
+                f"{type(self).__name__} learns from. Hold out a larger share, or give a number of folds as cv."
             )
         self._fit_aggregation(posteriors, codes[held])
         self._keep_held(posteriors, codes[held])
