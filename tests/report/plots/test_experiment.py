@@ -82,7 +82,7 @@ def test_what_is_missing_is_said_in_its_panel():
         del cells[Cell("kindle-device", "QuaNet", run)]
     figure = experiment_figure(cells, "estimates")
     assert "2 of 3 runs" in texts(panel(figure, 0, 0))[1]
-    assert texts(panel(figure, 1, 2)) == ["QuaNet", "no results yet"]
+    assert texts(panel(figure, 1, 2)) == ["QuaNet", "not run"]
 
 
 def test_ranks_are_where_they_belong():

@@ -181,7 +181,7 @@ def _title(ax: Axes, panels: Panels, dataset: str, method: str, metric: str) -> 
     ax.set_title(method, loc="left", fontsize=size, fontweight="bold", pad=10)
     one = panels.shown.get((dataset, method))
     if one is None:
-        ax.text(0.5, 0.5, "no results yet", transform=ax.transAxes, ha="center", va="center", fontsize=TINY)
+        ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", fontsize=TINY)
         return False
     figures = f"{one.error:.4f}" if one.error < 0.0995 else f"{one.error:.3f}"
     most = panels.runs(dataset)
