@@ -7,23 +7,11 @@ import numpy as np
 from sklearn.base import clone
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.base import Quantifier
-from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.divergences import Divergence, find_divergence
 from quanet.methods.kernel_means import KernelMean
 from quanet.methods.representations import Representation
-from quanet.simplex import count
 from quanet.solvers import nearest_mixtures, simplex_quadratic_minimum
-
-
-def check_all_present(codes: IntArray, quantifier: Quantifier) -> None:
-    """Say which class has no instance among those that the method learns from."""
-    missing = np.flatnonzero(count(codes, len(quantifier.classes_)) == 0)
-    if len(missing):
-        raise InvalidData(
-            f"class {quantifier.classes_.tolist()[missing[0]]!r} has no instance in the held-out part that "
-            f"{type(quantifier).__name__} learns from. Hold out a larger share, or give a number of folds as cv."
-        )
 
 
 def posterior_columns(posteriors: FloatArray, representation: Representation | None = None) -> FloatArray:
