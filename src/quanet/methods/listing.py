@@ -20,7 +20,7 @@ def catalogue() -> "pd.DataFrame":
     >>> methods.loc["MS", ["reference", "classes", "needs"]].tolist()
     ['Forman (2008)', 'two', 'posteriors']
     >>> methods.index[methods["classes"] == "ordered"].tolist()
-    ['FrankHall', 'OACC', 'OEMQ', 'OPACC']
+    ['FrankHall', 'OACC', 'ODMy', 'OEMQ', 'OPACC', 'RUN', 'Tikhonov']
     """
     import pandas as pd
 

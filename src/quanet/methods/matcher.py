@@ -55,18 +55,18 @@ class Matcher:
             )
         return self
 
-    def __call__(self, summaries: FloatArray) -> FloatArray:
-        """Prevalences of bags that look like this: (..., J) -> (..., k)."""
+    def __call__(self, summaries: FloatArray, *, penalty: FloatArray | None = None) -> FloatArray:
+        """Prevalences of bags that look like this: (..., J) -> (..., k); a penalty as in `nearest_mixtures`."""
         if isinstance(self.representation, KernelMean):
             return nearest_kernel_means(self.templates, summaries, self.prior)
         blocks = self.representation.blocks_ or [(0, len(self.templates))]
-        found = [self._nearest(self.templates[a:b], summaries[..., a:b]) for a, b in blocks]
+        found = [self._nearest(self.templates[a:b], summaries[..., a:b], penalty) for a, b in blocks]
         return found[0] if len(found) == 1 else middle(np.stack(found))
 
-    def _nearest(self, templates: FloatArray, summaries: FloatArray) -> FloatArray:
-        if self.divergence == "l2":
+    def _nearest(self, templates: FloatArray, summaries: FloatArray, penalty: FloatArray | None) -> FloatArray:
+        if self.divergence == "l2" and penalty is None:
             return nearest_by_squares(templates, summaries, self.prior)
-        return nearest_mixtures(templates, summaries, find_divergence(self.divergence), self.prior)
+        return nearest_mixtures(templates, summaries, find_divergence(self.divergence), self.prior, penalty=penalty)
 
 
 def middle(estimates: FloatArray) -> FloatArray:
