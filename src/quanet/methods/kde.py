@@ -30,6 +30,7 @@ from quanet.solvers import mixture_weights, nearest_mixtures
 FINENESS = 32  # steps of a table in one bandwidth: cubics between them err by 1e-8
 SPREAD = 16  # cells in one bandwidth to which a bag's posteriors are spread
 LONGEST_LINE = 2**12  # such cells in all; a narrower bandwidth takes drawn points, as more classes do
+IN_CACHE = 2**16  # kernel values computed at a time, so that they stay near the processor
 LONGEST = 2**16  # entries of a table; a bandwidth that needs more is summed directly
 
 
@@ -279,10 +280,19 @@ class KDEyHD(_KDEy):
         return np.maximum(counts @ self.smoothing_, 0) / bags.shape[1]
 
     def _at_points(self, bags: FloatArray) -> FloatArray:
-        return np.stack([self._density_of(bag) for bag in bags])
-
-    def _density_of(self, bag: FloatArray) -> FloatArray:
-        """Density of a bag at the points, over that of drawing them: (n, k) -> (t,)."""
-        exponents = scaled_squares(self.points_, bag, -0.5 / float(self.bandwidth) ** 2)
-        exponents -= self.log_drawn_[:, None]
-        return np.exp(np.minimum(exponents, 700, out=exponents), out=exponents) @ np.full(len(bag), 1 / len(bag))
+        """Density of every bag at the points, over that of drawing them: (b, n, k) -> (b, t)."""
+        scale = -0.5 / float(self.bandwidth) ** 2
+        # Two more columns make the whole exponent one product: squares and constants need no pass of their own.
+        constants = scale * np.square(self.points_).sum(axis=1) - self.log_drawn_
+        points = np.column_stack([-2 * scale * self.points_, constants, np.ones(len(constants))])
+        found = np.empty((len(bags), len(points)))
+        each = np.full(bags.shape[1], 1 / bags.shape[1])
+        together = max(1, IN_CACHE // bags.shape[1])
+        for bag, densities in zip(bags, found, strict=True):
+            posteriors = np.vstack([bag.T, np.ones(len(bag)), scale * np.square(bag).sum(axis=1)])
+            for first in range(0, len(points), together):
+                part = slice(first, first + together)
+                exponents = points[part] @ posteriors
+                np.exp(np.minimum(exponents, 700, out=exponents), out=exponents)
+                densities[part] = exponents @ each
+        return found
