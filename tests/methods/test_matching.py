@@ -335,6 +335,20 @@ def test_unfolding_is_what_a_general_optimiser_finds(method, tau):
     assert smoother @ roughness(5) @ smoother < ours @ roughness(5) @ ours
 
 
+@pytest.mark.parametrize("tau", [0.0, 0.05, 5.0])
+def test_unfolding_by_a_kernel_minimises_its_own_distance_and_roughness(tau):
+    held, y, bag = fixed(4)
+    quantifier = Tikhonov(GIVEN, tau=tau, representation=GaussianKernel(2.0)).fit(held, y)
+    gram, means = quantifier.matcher_.templates, quantifier.represent(bag).mean(axis=0)
+
+    def height(p):
+        return p @ gram @ p - 2 * p @ means + tau / 2 * p @ roughness(4) @ p
+
+    ours = quantifier.predict(bag)
+    trials = 0.02 * np.random.default_rng(0).dirichlet(np.ones(4), size=5000) + 0.98 * ours
+    assert height(ours) <= min(height(p) for p in trials) + 1e-12
+
+
 def test_texts_are_matched_by_their_embedding():
     texts = ["red apple pie", "red wine and cheese", "green tea leaf", "green leaf salad"] * 10
     labels = ["red", "red", "green", "green"] * 10
