@@ -41,7 +41,7 @@ layers: .venv/.dev
 	$(BIN)/lint-imports --no-cache
 
 unit: .venv/.dev
-	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered
+	$(BIN)/pytest --numprocesses=auto --cov --cov-report=term-missing:skip-covered
 
 format: .venv/.dev ## Format and mend what ruff can
 	$(BIN)/ruff check --fix

@@ -123,7 +123,11 @@ def machine(device: str) -> str:
 def table(files: list[Path]) -> str:
     """Means and standard deviations over the seeds, and a paired t-test of QuaNet against each."""
     runs = [json.loads(file.read_text()) for file in files]
-    lines = ["# QuaNet beside its base, the counting methods and other set networks", ""]
+    lines = ["# QuaNet beside its base and the counting methods", ""]
+    lines += [
+        "On the paper's LSTM: [the paper's experiment](paper/table.md). All methods: [modern](modern.md).",
+        "",
+    ]
     for track, dataset in sorted({(run["track"], run["dataset"]) for run in runs}):
         part = sorted((r for r in runs if (r["track"], r["dataset"]) == (track, dataset)), key=lambda r: r["seed"])
         rows = "the paper's LSTM, 60/40" if track == "paper" else "the text default, 20 folds"

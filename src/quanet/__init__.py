@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from quanet.data.synthetic import Gaussians as Gaussians
     from quanet.data.synthetic import WordBags as WordBags
     from quanet.data.tables import read_table as read_table
+    from quanet.diagnostics.diagnose import diagnose as diagnose
     from quanet.errors import QuanetError as QuanetError
     from quanet.errors import QuanetWarning as QuanetWarning
     from quanet.evaluation.auto import AutoQuantifier as AutoQuantifier
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
     )
     from quanet.metrics import relative_absolute_error as relative_absolute_error
     from quanet.metrics import squared_error as squared_error
+    from quanet.monitoring import Monitor as Monitor
     from quanet.nn.estimator import QuaNet as QuaNet
     from quanet.nn.lstm import LSTMClassifier as LSTMClassifier
     from quanet.nn.sentences import SentenceClassifier as SentenceClassifier
@@ -127,6 +129,12 @@ if TYPE_CHECKING:
     from quanet.protocols import Dirichlet as Dirichlet
     from quanet.testing import check_quantifier as check_quantifier
     from quanet.text import TextClassifier as TextClassifier
+    from quanet.uncertainty.few_labels import plan_labels as plan_labels
+    from quanet.uncertainty.few_labels import refine as refine
+    from quanet.uncertainty.intervals import predict_interval as predict_interval
+    from quanet.uncertainty.intervals import predict_interval_bags as predict_interval_bags
+    from quanet.uncertainty.judges import correct_rate as correct_rate
+    from quanet.uncertainty.regions import Interval as Interval
 
 # Where each public name lives. It is imported when it is first used, so that `import quanet` costs next to nothing.
 _ROOMS = {
@@ -139,6 +147,7 @@ _ROOMS = {
     "data.reviews": ("movie_reviews",),
     "data.synthetic": ("Gaussians", "WordBags"),
     "data.tables": ("read_table",),
+    "diagnostics.diagnose": ("diagnose",),
     "errors": ("QuanetError", "QuanetWarning"),
     "evaluation.auto": ("AutoQuantifier",),
     "evaluation.evaluate": ("evaluate",),
@@ -182,6 +191,7 @@ _ROOMS = {
         "relative_absolute_error",
         "squared_error",
     ),
+    "monitoring": ("Monitor",),
     "nn.estimator": ("QuaNet",),
     "nn.lstm": ("LSTMClassifier",),
     "nn.sentences": ("SentenceClassifier",),
@@ -190,6 +200,10 @@ _ROOMS = {
     "protocols": ("APP", "NPP", "UPP", "ByGroup", "Dirichlet"),
     "testing": ("check_quantifier",),
     "text": ("TextClassifier",),
+    "uncertainty.intervals": ("predict_interval", "predict_interval_bags"),
+    "uncertainty.regions": ("Interval",),
+    "uncertainty.few_labels": ("plan_labels", "refine"),
+    "uncertainty.judges": ("correct_rate",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

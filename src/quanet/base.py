@@ -1,16 +1,26 @@
 """What a quantifier is: `represent` turns instances into rows, `aggregate` turns bags of rows into prevalences."""
 
 from abc import ABC, abstractmethod
+from copy import copy
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags, check_rows
-from quanet.classifiers import check_labels, cross_fit, fit_classifier, posteriors_of, resolve_classifier
+from quanet.classifiers import (
+    PrecomputedPosteriors,
+    check_labels,
+    cross_fit,
+    fit_classifier,
+    posteriors_of,
+    resolve_classifier,
+)
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.metrics import absolute_error
 from quanet.simplex import classes_of, count, encode, prevalence_of
@@ -24,11 +34,18 @@ class Quantifier(BaseEstimator, ABC):
     classes_ : (k,) sorted labels; every prevalence vector is in their order.
     prior_ : (k,) training prevalences.
     n_instances_ : how many labelled instances it has learnt from.
+    held_rows_, held_codes_ : what it knows of instances that its classifier had not seen, and their classes, where it
+        has such: intervals are calibrated on them.
     """
 
     classes_: LabelArray
     prior_: FloatArray
     n_instances_: int
+    held_rows_: FloatArray
+    held_codes_: IntArray
+
+    # Whether the first k columns of `_inputs` are posteriors.
+    _reads_posteriors: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, X: Any, y: ArrayLike) -> Self:
@@ -61,6 +78,30 @@ class Quantifier(BaseEstimator, ABC):
     def score(self, X: Any, y: ArrayLike) -> float:
         """Minus the absolute error on one bag, so that more is better, as scikit-learn's searches expect."""
         return -float(absolute_error(prevalence_of(y, self.classes_), self.predict(X)))
+
+    def predict_interval(self, X: Any, level: float = 0.95, **options: Any) -> Any:
+        """Prevalences of one bag with lower and upper ends: `quanet.predict_interval`, which has the options."""
+        return import_module("quanet").predict_interval(self, X, level, **options)
+
+    def predict_interval_bags(self, X: Any, bags: Bags, level: float = 0.95, **options: Any) -> Any:
+        """Prevalences of bags of a pool X with lower and upper ends: `quanet.predict_interval_bags`."""
+        return import_module("quanet").predict_interval_bags(self, X, bags, level, **options)
+
+    def _inputs(self, X: Any) -> FloatArray:
+        """What `_relearnt` learns from: rows before anything that was learnt from held-out ones, (n, d)."""
+        return self.represent(X)
+
+    def _rows(self, inputs: FloatArray) -> FloatArray:
+        """Rows of inputs: (n, d) -> (n, d)."""
+        return inputs
+
+    def _relearnt(self, inputs: FloatArray, codes: IntArray) -> "Quantifier":  # noqa: ARG002
+        """A copy that has learnt from other held-out inputs (m, d); itself where it learns nothing from them."""
+        return self
+
+    def _keep_held(self, inputs: FloatArray, codes: IntArray) -> None:
+        # Half the size of doubles, and far more exact than any estimate.
+        self.held_rows_, self.held_codes_ = inputs.astype(np.float32), codes.astype(np.int32)
 
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
         """Set `classes_` and `prior_`; return the class of every instance, as a position in `classes_`."""
@@ -97,6 +138,7 @@ class AggregativeQuantifier(Quantifier):
     _counts_labels: ClassVar[bool] = False
     # Whether posteriors of 0 and 1 that are right give the true shares; not where an estimate is pulled elsewhere.
     _exact: ClassVar[bool] = True
+    _reads_posteriors: ClassVar[bool] = True
 
     def __init__(self, classifier: Any = None, *, cv: Any = 5) -> None:
         self.classifier = classifier
@@ -118,16 +160,33 @@ class AggregativeQuantifier(Quantifier):
         unseen = count(codes[held], len(self.classes_)) == 0
         if unseen.any():
             raise InvalidData(
-                f"no instance of class {self.classes_[unseen].tolist()[0]!r} was held out, so what its posteriors are "
-                f"like cannot be learnt. cv={self.cv} leaves it out; a number of folds takes all classes."
+                f"class {self.classes_[unseen].tolist()[0]!r} has no instance in the held-out part that "
+                f"{type(self).__name__} learns from. Hold out a larger share, or give a number of folds as cv."
             )
         self._fit_aggregation(posteriors, codes[held])
+        self._keep_held(posteriors, codes[held])
         return self
 
     def represent(self, X: Any) -> FloatArray:
         """Posteriors of every instance: (n, k)."""
         check_is_fitted(self, "classifier_")
         return posteriors_of(self.classifier_, X, self.classes_)
+
+    def _inputs(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "classifier_")
+        return posteriors_of(self.classifier_, X, self.classes_)
+
+    def _rows(self, inputs: FloatArray) -> FloatArray:
+        reader = copy(self)
+        reader.classifier_ = FrozenEstimator(PrecomputedPosteriors(self.classes_))
+        return reader.represent(inputs)
+
+    def _relearnt(self, inputs: FloatArray, codes: IntArray) -> Quantifier:
+        if not self._learns_from_posteriors():
+            return self
+        relearnt = copy(self)
+        relearnt._fit_aggregation(inputs, codes)  # noqa: SLF001
+        return relearnt
 
     def _learns_from_posteriors(self) -> bool:
         return type(self)._fit_aggregation is not AggregativeQuantifier._fit_aggregation  # noqa: SLF001

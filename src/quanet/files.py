@@ -21,7 +21,6 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     ...     [(path.name, path.read_text()) for path in Path(folder).iterdir()]
     [('note.txt', 'all of it')]
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".new", delete=False) as file:
         part = Path(file.name)
         try:

@@ -216,5 +216,5 @@ def test_folds_without_a_class_are_named():
         T50(cv=KFold(2)).fit(X[apart], y[apart])
     few = np.append(np.zeros(38, dtype=int), [1, 1])
     splitter = ShuffleSplit(1, test_size=2, random_state=0)
-    with pytest.raises(InvalidData, match="no instance of class 1 was held out"):
+    with pytest.raises(InvalidData, match="class 1 has no instance in the held-out part that"):
         PACC(cv=splitter).fit(X, few)

@@ -10,7 +10,7 @@ import torch
 from quanet import Gaussians, LSTMClassifier, QuaNet, load, save
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.nn.checkpoints import Checkpoint
-from quanet.nn.estimator import RECIPES, Recipe
+from quanet.nn.recipes import RECIPES, Recipe
 
 QUICK = {"max_epochs": 4, "patience": 2, "random_state": 3, "device": "cpu"}
 WORDS = {
@@ -89,9 +89,9 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_that_goes_on(rows, tmp_pat
     program = f"""
         import os, signal
         from quanet import Gaussians, QuaNet
-        from quanet.nn import estimator
+        from quanet.nn import estimator, recipes
         from quanet.nn.checkpoints import Checkpoint
-        estimator.RECIPES["residual"] = estimator.{SMALL!r}
+        estimator.RECIPES["residual"] = recipes.{SMALL!r}
         estimator.GROUPS = {SMALL.groups}
         write = Checkpoint.write
         def write_and_die(self, *arguments):

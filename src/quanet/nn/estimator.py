@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from copy import copy
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.stats import ttest_1samp
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from quanet.arrays import FloatArray
+from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
 from quanet.errors import InvalidSetting
@@ -23,39 +23,13 @@ from quanet.nn.device import one_thread, resolve_device, seeded
 from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, train
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
+from quanet.nn.recipes import GROUPS, RECIPES
 from quanet.nn.rows import RowMaker
 from quanet.nn.statistics import Statistics
 from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
 
 AT_A_TIME = 2**22  # numbers of rows that pass through the network together
-GROUPS = 16  # quantile groups of the residual network
 TRIALS = 10  # disjoint parts of the guard's pool, each a trial of network against base
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How a network is trained: bags in a batch, their sizes, batches in an epoch, learning rate, groups if any.
-
-    `stop_batches` of bags of `stop_sizes` say when to stop.
-    """
-
-    bags: int
-    sizes: tuple[int, int]
-    batches: int
-    stop_sizes: tuple[int, int]
-    stop_batches: int
-    lr: float
-    groups: int | None
-
-
-RECIPES = {
-    "paper": Recipe(
-        bags=100, sizes=(500, 500), batches=100, stop_sizes=(500, 500), stop_batches=30, lr=1e-4, groups=None
-    ),
-    "residual": Recipe(
-        bags=50, sizes=(20, 1000), batches=50, stop_sizes=(500, 1000), stop_batches=10, lr=1e-3, groups=GROUPS
-    ),
-}
 
 
 class QuaNet(Quantifier):
@@ -102,6 +76,8 @@ class QuaNet(Quantifier):
     about: ClassVar[About] = About("Esuli, Moreo and Sebastiani (2018)", "any", "posteriors", "O(n log n)")
 
     network_: nn.Module
+
+    _reads_posteriors: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -195,6 +171,9 @@ class QuaNet(Quantifier):
         if self.network == "residual":
             self.p_value_ = self._chance_of_no_gain(guard_pool, rng)
             self.corrects_ = self.p_value_ < 0.05
+        # Bags that the network has learnt from would flatter it.
+        parts = (stop_pool, guard_pool) if self.corrects_ else (train_pool, stop_pool, guard_pool)
+        self._keep_held(np.concatenate([p.rows for p in parts]), np.concatenate([p.codes for p in parts]))
         return self
 
     def represent(self, X: Any) -> FloatArray:
@@ -211,6 +190,17 @@ class QuaNet(Quantifier):
         together = max(1, AT_A_TIME // (stack.shape[1] * stack.shape[2]))
         parts = [estimate(stack[start : start + together]) for start in range(0, len(stack), together)]
         return np.concatenate(parts).reshape(*values.shape[:-2], -1)
+
+    @property
+    def _closed_form(self) -> str | None:
+        return None if self.corrects_ else "likelihood"
+
+    def _relearnt(self, inputs: FloatArray, codes: IntArray) -> Quantifier:
+        if self.corrects_:
+            return self
+        relearnt = copy(self)
+        relearnt.statistics_ = Statistics.fit(inputs[:, : len(self.classes_)], codes)
+        return relearnt
 
     def __quanet_state__(self) -> dict[str, Any]:
         """What is kept of the quantifier; its network as arrays."""

@@ -18,11 +18,11 @@ from quanet.errors import InvalidData, InvalidSetting
 from quanet.methods.about import About
 from quanet.nn.batches import Pool, row_batches
 from quanet.nn.device import one_thread, resolve_device, seeded
-from quanet.nn.estimator import Recipe
 from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, train
 from quanet.nn.losses import LOSSES
 from quanet.nn.networks import GaussianLikelihoods, Histograms, SetNetwork
+from quanet.nn.recipes import Recipe
 from quanet.nn.rows import RowMaker
 from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
 from quanet.simplex import count
@@ -40,6 +40,8 @@ class SetQuantifier(Quantifier):
     """
 
     network_: SetNetwork
+
+    _reads_posteriors: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -77,11 +79,15 @@ class SetQuantifier(Quantifier):
         self.rows_ = RowMaker(classifier_to_fit(self), cv=self.cv, refine=True)
         rows, held = self.rows_.fit(X, codes, self.classes_)
         rng = np.random.default_rng(self.random_state)
-        train_pool, stop_pool = self._pool(rows, codes[held]).parts((0.75, 0.25), rng=rng)
+        pool, order = self._pool(rows, codes[held])
+        train_pool, stop_pool = pool.parts((0.75, 0.25), rng=rng)
         with seeded(device, int(rng.integers(2**63))), one_thread():
             self._train(train_pool, stop_pool, device, rng)
         # Estimates are made in double precision, so that a bag's neighbours change nothing, not even by rounding.
         self.network_ = self.network_.cpu().double()
+        # Intervals are calibrated on rows that the network was not trained on, with the classes in their own order.
+        back = np.concatenate([order.argsort(), np.arange(pool.k, pool.rows.shape[1])])
+        self._keep_held(stop_pool.rows[:, back], order[stop_pool.codes])
         return self
 
     def represent(self, X: Any) -> FloatArray:
@@ -124,8 +130,8 @@ class SetQuantifier(Quantifier):
             if value < (2 if name == "bins" else 1):
                 raise InvalidSetting(f"{name} is at least {2 if name == 'bins' else 1}; got {value}.")
 
-    def _pool(self, rows: FloatArray, codes: IntArray) -> Pool:
-        """The rows to draw bags from, with the classes in the order in which they first occur.
+    def _pool(self, rows: FloatArray, codes: IntArray) -> tuple[Pool, IntArray]:
+        """The rows to draw bags from, with the classes in the order in which they first occur; and that order.
 
         So the names of classes, which sort them, decide nothing: neither what is drawn nor what is learnt.
         """
@@ -138,7 +144,7 @@ class SetQuantifier(Quantifier):
                 f"disjoint parts and needs at least {FEWEST} of every class. Add some, or take EMQ."
             )
         order = np.unique(codes, return_index=True)[1].argsort()
-        return Pool(np.hstack([rows[:, order], rows[:, k:]]), order.argsort()[codes], k)
+        return Pool(np.hstack([rows[:, order], rows[:, k:]]), order.argsort()[codes], k), order
 
     def _train(self, train_pool: Pool, stop_pool: Pool, device: torch.device, rng: np.random.Generator) -> None:
         self.network_ = self._new_network().to(device)

@@ -1,0 +1,31 @@
+"""How the networks of `QuaNet` are trained."""
+
+from dataclasses import dataclass
+
+GROUPS = 16  # quantile groups of the residual network
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a network is trained: bags in a batch, their sizes, batches in an epoch, learning rate, groups if any.
+
+    `stop_batches` of bags of `stop_sizes` say when to stop.
+    """
+
+    bags: int
+    sizes: tuple[int, int]
+    batches: int
+    stop_sizes: tuple[int, int]
+    stop_batches: int
+    lr: float
+    groups: int | None
+
+
+RECIPES = {
+    "paper": Recipe(
+        bags=100, sizes=(500, 500), batches=100, stop_sizes=(500, 500), stop_batches=30, lr=1e-4, groups=None
+    ),
+    "residual": Recipe(
+        bags=50, sizes=(20, 1000), batches=50, stop_sizes=(500, 1000), stop_batches=10, lr=1e-3, groups=GROUPS
+    ),
+}

@@ -1,0 +1,1 @@
+"""How sure an estimate is: intervals and regions for every quantifier."""

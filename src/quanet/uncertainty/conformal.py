@@ -1,0 +1,163 @@
+r"""Conformal intervals: calibrated on bags drawn from held-out rows, at every prevalence, for any quantifier.
+
+Bags of the size in question are drawn, with replacement, from held-out rows at shares from 0 to 1 of each class, and
+estimated. The errors at a share p say how far from p an estimate lies if p is true; they are scaled by their spread
+there, and their quantiles are taken over neighbouring shares together. An interval holds every p whose errors the
+estimate's distance does not exceed: conformal prediction that is valid given the true share, not only on average
+(Vovk 2012). What has been learnt from the same rows is learnt again from resamples, a bag each, so that this is
+uncertain too.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.base import Quantifier
+from quanet.simplex import to_counts
+from quanet.uncertainty.held import Held, invert, remembered, replicates, towards_the_ends
+
+SHARES = 41  # of a class that bags are drawn at, more of them near 0 and 1
+BAGS = 16_000  # drawn in all
+SURE = 0.9  # probability that what is said of a tail holds, whatever bags were drawn
+NEIGHBOURS = 2  # shares on either side whose scaled errors are taken together
+AT_A_TIME = 2**22  # numbers gathered together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Errors:
+    """Errors of a class's estimates in calibration bags of one size.
+
+    Attributes
+    ----------
+    shares : (g,) true shares, ascending.
+    errors : (g, b) of the bags at each.
+    """
+
+    shares: FloatArray
+    errors: FloatArray
+
+    @property
+    def spread(self) -> FloatArray:
+        """Standard deviation of the errors at every share, (g,)."""
+        return np.maximum(self.errors.std(axis=1), 1e-9)
+
+    def ends(self, estimate: FloatArray, level: float, shrink: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower and upper ends (b,) for estimates (b,), and the errors' standard deviation there (b,).
+
+        `shrink` multiplies the errors, for bags larger or smaller than those calibrated on.
+        """
+        spread = self.spread
+        scaled = self.errors / spread[:, None]
+        tail = (1 - level) / 2
+        bounds = np.array([_quantiles(_window(scaled, g), tail) for g in range(len(scaled))]).T * spread * shrink
+        lower, upper = invert(estimate, self.shares, bounds[0], bounds[1])
+        return lower, upper, np.interp(estimate, self.shares, spread) * shrink
+
+
+def _window(values: FloatArray, g: int) -> FloatArray:
+    reach = min(NEIGHBOURS, g, len(values) - 1 - g)  # as many on either side, so that no trend is mistaken for spread
+    return values[g - reach : g + reach + 1].ravel()
+
+
+def _quantiles(scores: FloatArray, tail: float) -> tuple[float, float]:
+    """Scores that new ones fall below, and above, with probability `tail` at most; that much is nearly sure.
+
+    The scores seen are a draw too. With a tail of them beyond, half of all calibrations would promise too much.
+    """
+    beyond = int(binom.ppf(1 - SURE, len(scores), tail))
+    if beyond == 0:
+        return -np.inf, np.inf
+    ordered = np.partition(scores, [beyond - 1, -beyond])
+    return float(ordered[beyond - 1]), float(ordered[-beyond])
+
+
+def least_held(level: float) -> int:
+    """Fewest held-out instances of a class in whose tails something can be seen at that level."""
+    return int(np.ceil(2 / (1 - level) - 1e-9)) - 1
+
+
+def draw_bags(held: Held, counts: IntArray, rng: np.random.Generator) -> IntArray:
+    """Rows (b, n) with class counts (b, k), drawn with replacement: held-out rows stand for endless others."""
+    members = held.by_class()
+    n = int(counts[0].sum())
+    owner = (np.arange(n) >= counts.cumsum(axis=1)[:, :, None]).sum(axis=1)
+    starts = np.concatenate([[0], np.cumsum(held.counts)[:-1]])
+    return np.concatenate(members)[starts[owner] + (rng.random(owner.shape) * held.counts[owner]).astype(np.intp)]
+
+
+def calibrate_errors(
+    quantifier: Quantifier, held: Held, *, size: int, own: bool, rng: np.random.Generator
+) -> tuple[list[Errors], FloatArray]:
+    """Errors of every class's estimates in bags of one size, and their correlation (k, k)."""
+    k = held.k
+    shares = towards_the_ends(SHARES)
+    classes = 1 if k == 2 else k  # of two, one tells all
+    bags = max(20, BAGS // (SHARES * classes))
+    found, scaled = [], []
+    for c in range(k - classes, k):
+        rest = rng.dirichlet(np.ones(k - 1), size=(SHARES, bags)) * (1 - shares[:, None, None])
+        truth = np.insert(rest, c, shares[:, None], axis=2).reshape(-1, k)
+        counts = to_counts(truth, size) if own else rng.multinomial(size, truth / truth.sum(axis=1, keepdims=True))
+        truth = counts / size if own else truth
+        errors = (_estimates(quantifier, held, counts, rng) - truth).reshape(SHARES, bags, k)
+        centre = truth[:, c].reshape(SHARES, bags)[:, 0]
+        found.append(Errors(centre, errors[..., c]))
+        scaled.append((errors / np.maximum(errors.std(axis=1, keepdims=True), 1e-9)).reshape(-1, k))
+    if k == 2:
+        found.insert(0, Errors(1 - found[0].shares[::-1], -found[0].errors[::-1]))
+    return found, np.corrcoef(np.concatenate(scaled).T)
+
+
+def _estimates(quantifier: Quantifier, held: Held, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+    others = replicates(quantifier)
+    estimates = np.empty(counts.shape)
+    drawn = draw_bags(held, counts, rng)
+    for r, other in enumerate(others):
+        rows = other._rows(held.inputs)  # noqa: SLF001
+        mine = np.arange(r, len(counts), len(others))
+        together = max(1, AT_A_TIME // (drawn.shape[1] * max(1, rows.shape[1])))
+        for start in range(0, len(mine), together):
+            chunk = mine[start : start + together]
+            estimates[chunk] = other.aggregate(rows[drawn[chunk]])
+    return estimates
+
+
+class Calibrations:
+    """Errors of a quantifier's estimates, for bags of about every size that was asked for; each is found once."""
+
+    def __init__(self, held: Held, *, own: bool, seed: int) -> None:
+        self._held, self._own, self._seed = held, own, seed
+        self._found: dict[int, tuple[list[Errors], FloatArray]] = {}
+
+    def of_size(self, quantifier: Quantifier, n: int) -> tuple[list[Errors], FloatArray, float]:
+        """Errors of every class in bags of about n, their correlation, and the factor that makes them those of n.
+
+        Errors shrink with the root of a bag's size; at most a factor of 1.2 is left to that rule.
+        """
+        size = max(2, round(2.0 ** (round(2 * np.log2(n)) / 2)))
+        if size not in self._found:
+            rng = np.random.default_rng([self._seed, size])
+            self._found[size] = calibrate_errors(quantifier, self._held, size=size, own=self._own, rng=rng)
+        return *self._found[size], float(np.sqrt(size / n))
+
+    def ends(
+        self, quantifier: Quantifier, estimate: FloatArray, sizes: IntArray, level: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower and upper ends (b, k) for estimates (b, k) of bags, and covariances (b, k, k)."""
+        lower, upper, spread = (np.empty_like(estimate) for _ in range(3))
+        correlations = np.empty((*estimate.shape, estimate.shape[1]))
+        for n in np.unique(sizes).tolist():
+            mine = sizes == n
+            found, correlations[mine], shrink = self.of_size(quantifier, n)
+            for c, errors in enumerate(found):
+                lower[mine, c], upper[mine, c], spread[mine, c] = errors.ends(estimate[mine, c], level, shrink)
+        return lower, upper, spread[:, :, None] * correlations * spread[:, None, :]
+
+
+def calibrations_of(quantifier: Quantifier, held: Held, *, own: bool, seed: int, kept: bool) -> Calibrations:
+    """Calibrations on the rows kept from fit are made once for a fitted quantifier; on others, anew."""
+    if not kept:
+        return Calibrations(held, own=own, seed=seed)
+    return remembered(quantifier, ("conformal", own, seed), lambda: Calibrations(held, own=own, seed=seed))

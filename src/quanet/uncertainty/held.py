@@ -1,0 +1,185 @@
+"""Labelled instances that a quantifier's classifier has not seen, and what it would be had it seen others."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
+from quanet.base import Quantifier
+from quanet.calibration import calibrate
+from quanet.classifiers import check_labels
+from quanet.errors import InvalidData, QuanetWarning
+from quanet.methods.em import maximum_likelihood
+from quanet.simplex import count, encode, smooth
+
+T = TypeVar("T")
+
+REPLICATES = 32  # of what a quantifier has learnt from held-out rows, each from another resample of them
+FINE = 4001  # shares that are tried for an interval's ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """Inputs (m, d) of held-out instances and their classes (m,)."""
+
+    inputs: FloatArray
+    codes: IntArray
+    k: int
+
+    @property
+    def counts(self) -> IntArray:
+        """Instances of every class, (k,)."""
+        return count(self.codes, self.k)
+
+    def by_class(self) -> list[IntArray]:
+        """Positions of the instances of every class."""
+        return [np.flatnonzero(self.codes == c) for c in range(self.k)]
+
+
+def held_of(quantifier: Quantifier, held_out: tuple[Any, Any] | None, *, least: int, purpose: str) -> Held | None:
+    """The held-out instances that the caller gives, or those kept from fit, or None; checked to be enough."""
+    k = len(quantifier.classes_)
+    if held_out is not None:
+        X, y = held_out
+        inputs = quantifier._inputs(X)  # noqa: SLF001
+        held = Held(inputs, encode(check_labels(y, len(inputs)), quantifier.classes_), k)
+    elif hasattr(quantifier, "held_rows_"):
+        held = Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), k)
+    else:
+        return None
+    rarest = int(held.counts.argmin())
+    if held.counts[rarest] < least:
+        found = int(held.counts[rarest])
+        raise InvalidData(
+            f"{purpose} needs at least {least} held-out instances of every class; there are "
+            f"{found or 'none'} of class {quantifier.classes_.tolist()[rarest]!r}. Give more: held_out=(X, y)."
+        )
+    return held
+
+
+_memory: WeakKeyDictionary[Quantifier, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def remembered(quantifier: Quantifier, key: Any, make: Callable[[], T]) -> T:
+    """What was made once for a quantifier as it is now fitted; `make` must not return what holds the quantifier."""
+    rows = getattr(quantifier, "held_rows_", None)
+    mine = _memory.get(quantifier)
+    if mine is None or mine["rows"] is not rows:  # it has been fitted again since
+        mine = _memory[quantifier] = {"rows": rows}
+    if key not in mine:
+        mine[key] = make()
+    return mine[key]
+
+
+def replicates(quantifier: Quantifier) -> list[Quantifier]:
+    """What the quantifier would be had it learnt from resamples of its held-out rows, class by class.
+
+    They are made once for a fitted quantifier. One that learns nothing from such rows is alone in the list.
+    """
+    if not hasattr(quantifier, "held_rows_"):
+        return [quantifier]
+    return remembered(quantifier, "replicates", lambda: _relearn(quantifier)) or [quantifier]
+
+
+def _relearn(quantifier: Quantifier) -> list[Quantifier]:
+    inputs, codes = quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp)
+    members = [np.flatnonzero(codes == c) for c in range(len(quantifier.classes_))]
+    rng = np.random.default_rng(0)
+    made: list[Quantifier] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuanetWarning)  # fit has said it already
+        for _ in range(REPLICATES):
+            chosen = np.concatenate([rng.choice(part, len(part)) for part in members])
+            other = quantifier._relearnt(inputs[chosen], codes[chosen])  # noqa: SLF001
+            if other is quantifier:
+                break
+            made.append(other)
+    return made
+
+
+def aggregate_bags(quantifier: Quantifier, rows: FloatArray, bags: Bags) -> FloatArray:
+    """Estimates (b, k) of bags of rows."""
+    estimates = np.empty((len(bags), len(quantifier.classes_)))
+    for positions, stack in bags.gather(rows):
+        estimates[positions] = quantifier.aggregate(stack)
+    return estimates
+
+
+def training_covariance(quantifier: Quantifier, inputs: FloatArray, bags: Bags) -> FloatArray:
+    """How much the bags' estimates would differ had other rows been held out: (b, k, k)."""
+    others = replicates(quantifier)
+    k = len(quantifier.classes_)
+    if len(others) == 1:
+        return np.zeros((len(bags), k, k))
+    found = np.stack([aggregate_bags(one, one._rows(inputs), bags) for one in others])  # noqa: SLF001
+    found -= found.mean(axis=0)
+    return np.einsum("rbc,rbd->bcd", found, found) / (len(others) - 1)
+
+
+class Likelihoods:
+    """Class-conditional likelihoods of instances, up to a factor, from posteriors calibrated on held-out ones.
+
+    Parameters
+    ----------
+    held : whose inputs begin with posteriors; None takes posteriors at their word.
+    prior : (k,) training prevalences, of the posteriors.
+    """
+
+    def __init__(self, held: Held | None, prior: FloatArray) -> None:
+        self.prior = prior
+        self.calibration: Any = None
+        if held is not None:
+            self.prior = held.counts / len(held.codes)
+            self.calibration = calibrate(held.inputs[:, : held.k], held.codes, method="bcts")
+
+    def __call__(self, inputs: FloatArray) -> FloatArray:
+        """Likelihoods (n, k) of inputs (n, d); a row's largest is 1."""
+        posteriors = inputs[:, : len(self.prior)]
+        ratios = (posteriors if self.calibration is None else self.calibration(posteriors)) / self.prior
+        return ratios / ratios.max(axis=1, keepdims=True)
+
+    @staticmethod
+    def prevalences(likelihoods: FloatArray) -> FloatArray:
+        """Maximum likelihood, smoothed by an instance a class, since no bag shows that one is absent.
+
+        (..., n, k) -> (..., k)
+        """
+        n, k = likelihoods.shape[-2:]
+        # Scaled by the same number for all classes, which changes nothing.
+        found, _ = maximum_likelihood(likelihoods, np.full(k, 1 / k))
+        return smooth(found, 1 / n)
+
+    @staticmethod
+    def posteriors(likelihoods: FloatArray, prevalences: FloatArray) -> FloatArray:
+        """Posteriors (n, k) in a bag of these prevalences."""
+        joint = likelihoods * prevalences
+        return joint / joint.sum(axis=1, keepdims=True)
+
+
+def towards_the_ends(points: int) -> FloatArray:
+    """Shares from 0 to 1, closer to each other near the ends."""
+    return np.sin(np.linspace(0, np.pi / 2, points)) ** 2
+
+
+def invert(
+    estimate: FloatArray, shares: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Least and largest share that an estimate (b,) can belong to, if errors at shares (g,) lie in low to high, (g,).
+
+    Examples
+    --------
+    >>> invert(np.array([0.0, 0.5]), np.array([0.0, 1.0]), np.array([-0.1, -0.1]), np.array([0.1, 0.1]))
+    (array([0. , 0.4]), array([0.1, 0.6]))
+    """
+    fine = towards_the_ends(FINE)
+    # A larger share has larger estimates; where noise says otherwise the wider of the two holds.
+    highest = np.maximum.accumulate(fine + np.interp(fine, shares, high))
+    lowest = np.minimum.accumulate((fine + np.interp(fine, shares, low))[::-1])[::-1]
+    lower = fine[np.minimum(np.searchsorted(highest, estimate - 1e-12), FINE - 1)]
+    upper = fine[np.maximum(np.searchsorted(lowest, estimate + 1e-12, side="right") - 1, 0)]
+    return lower, upper

@@ -1,0 +1,175 @@
+"""The monitor: changes found soon, steady sources left alone, dates in any order, and saved whole."""
+
+from datetime import date, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from quanet import EMQ, Gaussians, Monitor, load, save
+from quanet.errors import InvalidBags, InvalidData, InvalidSetting
+
+SOURCE = Gaussians()
+FITTED = EMQ().fit(*SOURCE.draw([0.5, 0.5], 1000, rng=0))
+POOL, CODES = SOURCE.draw([0.5, 0.5], 4000, rng=1)
+ROWS = FITTED.represent(POOL)
+PRECOMPUTED = EMQ("precomputed", calibration=None).fit(ROWS, CODES)
+
+
+def batch(p, n, rng):
+    positive = rng.binomial(n, p)
+    by_class = [ROWS[c == CODES] for c in (0, 1)]
+    return np.concatenate([rng.choice(by_class[1], positive), rng.choice(by_class[0], n - positive)])
+
+
+def test_steady_sources_raise_no_alarm_and_shifts_do_within_five_batches():
+    rng = np.random.default_rng(0)
+    false, delays = 0, []
+    for p in (0.02, 0.3, 0.5, 0.9) * 5:
+        monitor = Monitor(PRECOMPUTED)
+        false += any(monitor.update(batch(p, 500, rng)).alarm for _ in range(60))
+        shifted = p + 0.1 if p < 0.5 else p - 0.1
+        delays.append(next((at for at in range(1, 10) if monitor.update(batch(shifted, 500, rng)).alarm), 10))
+    assert false <= 1
+    assert np.mean(np.array(delays) <= 5) >= 0.95
+
+
+def test_the_evidence_is_the_bayes_factor_by_hand():
+    monitor = Monitor(PRECOMPUTED)
+    for seed in range(2):
+        reading = monitor.update(batch(0.5, 100, np.random.default_rng(seed)))
+    variance = 2 * monitor.unit_variance_[1] / 100
+    difference = monitor.estimates_[1, 1] - monitor.estimates_[0, 1]
+    expected = np.sqrt(variance / (variance + 0.01)) * np.exp(difference**2 * 0.01 / 2 / variance / (variance + 0.01))
+    assert reading.evidence == pytest.approx(expected / 2)  # the first candidate has half of all weight
+
+
+def test_the_first_batch_is_no_evidence():
+    reading = Monitor(PRECOMPUTED).update(ROWS[:50])
+    assert reading.evidence == 0
+    assert not reading.alarm
+    assert reading.since is None
+    np.testing.assert_allclose(reading.windowed, reading.estimate)
+
+
+def test_batches_in_any_order_give_the_same_course():
+    rng = np.random.default_rng(0)
+    days = {f"2026-03-{day:02d}": batch(0.3 + 0.01 * day, 100 + day, rng) for day in (1, 2, 5, 9)}  # with gaps
+    courses = []
+    for order in ([0, 1, 2, 3], [0, 3, 1, 2]):
+        monitor = Monitor(PRECOMPUTED, window=4, half_life=2)
+        for at in order:
+            monitor.update(list(days.values())[at], date=list(days)[at])
+        courses.append(monitor.course())
+    first, late = courses
+    np.testing.assert_array_equal(first.dates, late.dates)
+    assert first.dates.dtype.kind == "M"
+    for name in ("estimate", "windowed", "weighted"):
+        np.testing.assert_allclose(getattr(first, name), getattr(late, name))
+    np.testing.assert_allclose(first.windowed[2], (first.sizes[1:3] / first.sizes[1:3].sum()) @ first.estimate[1:3])
+    weights = first.sizes[:2] * np.array([0.5**0.5, 1])
+    np.testing.assert_allclose(first.weighted[1], weights @ first.estimate[:2] / weights.sum())
+
+
+def test_a_late_batch_cannot_open_a_change_but_counts_for_its_date():
+    rng = np.random.default_rng(0)
+    monitor = Monitor(PRECOMPUTED)
+    for at in (1, 2, 4):
+        monitor.update(batch(0.3, 300, rng), date=at)
+    monitor.update(batch(0.3, 300, rng), date=3)
+    assert monitor.opens_.tolist() == [0, 1, 2]
+    assert monitor.course().dates.tolist() == [1, 2, 3, 4]
+
+
+def test_tolerance_lets_a_restless_source_be():
+    rng = np.random.default_rng(0)
+    readings = {}
+    for tolerance in (0.0, 0.1):
+        monitor = Monitor(PRECOMPUTED, tolerance=tolerance)
+        for p in (0.3, 0.45) * 8:
+            reading = monitor.update(batch(p, 2000, rng))
+        readings[tolerance] = reading
+    assert readings[0.0].alarm
+    assert not readings[0.1].alarm
+
+
+def test_an_alarm_stays_until_the_restart():
+    rng = np.random.default_rng(0)
+    monitor = Monitor(PRECOMPUTED)
+    for p in [0.3] * 8 + [0.6] * 4:
+        reading = monitor.update(batch(p, 500, rng))
+    assert reading.alarm
+    assert reading.since == 8
+    assert monitor.course().since == 8
+    monitor.restart()
+    assert monitor.course().dates.tolist() == [8, 9, 10, 11]
+    assert not monitor.update(batch(0.6, 500, rng)).alarm
+    with pytest.raises(InvalidSetting, match="nothing to restart from"):
+        monitor.restart()
+    monitor.restart(date=10)
+    assert len(monitor.dates_) == 3
+
+
+def test_a_share_of_nothing_has_a_band_too():
+    reading = Monitor(PRECOMPUTED).update(ROWS[(CODES == 0) & (ROWS[:, 1] < 0.05)][:200])
+    assert reading.estimate[1] == pytest.approx(0, abs=1e-6)
+    assert reading.upper[1] > 0
+
+
+@pytest.mark.parametrize("when", [date(2026, 3, 1), datetime(2026, 3, 1), pd.Timestamp("2026-03-01"), "2026-03-01"])
+def test_dates_of_every_kind_are_the_same_date(when):
+    assert Monitor(PRECOMPUTED).update(ROWS[:50], date=when).date == np.datetime64("2026-03-01")
+
+
+def test_a_monitor_comes_back_and_goes_on_as_if_nothing_had_happened(tmp_path):
+    rng = np.random.default_rng(0)
+    monitor = Monitor(PRECOMPUTED)
+    for _ in range(3):
+        monitor.update(batch(0.3, 200, rng))
+    save(monitor, tmp_path / "monitor")
+    again, following = load(tmp_path / "monitor"), batch(0.5, 200, rng)
+    assert again.update(following).evidence == monitor.update(following).evidence
+    assert again.course().dates.tolist() == [0, 1, 2, 3]
+
+
+def test_fit_fits_the_quantifier_and_forgets_the_batches():
+    monitor = Monitor(EMQ("precomputed")).fit(ROWS, CODES)
+    monitor.update(ROWS[:50])
+    assert len(monitor.fit(ROWS, CODES).dates_) == 0
+
+
+def test_large_batches_are_resampled_in_part():
+    monitor = Monitor(PRECOMPUTED)
+    monitor.update(ROWS)
+    small = Monitor(PRECOMPUTED)
+    small.update(ROWS[:1000])
+    np.testing.assert_allclose(monitor.unit_variance_, small.unit_variance_, rtol=0.3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"level": 1.0}, "level lies between"),
+        ({"window": 0}, "window is larger than 0"),
+        ({"half_life": -1}, "half_life is larger than 0"),
+        ({"shift": 0}, "shift is larger than 0"),
+        ({"tolerance": -0.1}, "tolerance is a standard deviation"),
+    ],
+)
+def test_bad_settings_are_named(settings, words):
+    with pytest.raises(InvalidSetting, match=words):
+        Monitor(PRECOMPUTED, **settings).update(ROWS[:50])
+
+
+def test_bad_batches_are_named():
+    monitor = Monitor(PRECOMPUTED)
+    with pytest.raises(InvalidBags, match="at least 2"):
+        monitor.update(ROWS[:1])
+    for wrong in ("someday", float("nan"), np.datetime64("NaT"), [2026], True):
+        with pytest.raises(InvalidData, match="is no date"):
+            monitor.update(ROWS[:50], date=wrong)
+    monitor.update(ROWS[:50], date="2026-03-01")
+    with pytest.raises(InvalidData, match="came with dates, this one with no dates"):
+        monitor.update(ROWS[:50])
+    with pytest.raises(InvalidData, match="this one with numbers as dates"):
+        monitor.update(ROWS[:50], date=3)

@@ -1,0 +1,194 @@
+import gc
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import quanet
+from quanet import ACC, APP, CC, EMQ, PACC, PCC, UPP, Bags, Gaussians, GridSearchQ, OneVsRest, TrainPrevalence
+from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
+from quanet.uncertainty import held as memory
+
+METHODS = ("conformal", "closed", "bootstrap", "bayes")
+
+
+def drawn(k, n, rng, p=None):
+    return Gaussians(k=k, distance=2.5).draw(np.full(k, 1 / k) if p is None else p, n, rng=rng)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def case(request):
+    k = request.param
+    X, y = drawn(k, 1200, 0)
+    return k, {kind: kind().fit(X, y) for kind in (ACC, PACC, EMQ)}, drawn(k, 6000, 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", [ACC, PACC, EMQ])
+def test_intervals_hold_the_truth_as_often_as_they_say(case, kind, method):
+    k, fitted, (pool, labels) = case
+    protocol = (
+        APP(bag_size=100, repeats=10, prevalences=[0, 0.02, 0.2, 0.5, 0.8, 0.98, 1])
+        if k == 2
+        else UPP(bag_size=100, repeats=60)
+    )
+    bags = protocol.draw(labels, rng=2)
+    found = quanet.predict_interval_bags(fitted[kind], pool, bags, method=method, resamples=400)
+    inside = (bags.prevalences >= found.lower - 1e-9) & (bags.prevalences <= found.upper + 1e-9)
+    assert 0.88 <= inside.mean() <= 1
+    assert found.width.mean() < 0.35
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", [ACC, PACC, EMQ])
+def test_the_interval_contains_the_estimate_and_widens_with_the_level(case, kind, method):
+    _, fitted, (pool, labels) = case
+    bags = UPP(bag_size=60, repeats=5).draw(labels, rng=3)
+    narrow, wide = (
+        quanet.predict_interval_bags(fitted[kind], pool, bags, level, method=method, resamples=200)
+        for level in (0.6, 0.95)
+    )
+    np.testing.assert_allclose(narrow.estimate, fitted[kind].predict_bags(pool, bags), atol=1e-9)
+    assert (narrow.lower <= narrow.estimate).all()
+    assert (narrow.estimate <= narrow.upper).all()
+    assert (wide.lower <= narrow.lower + 1e-9).all()
+    assert (wide.upper >= narrow.upper - 1e-9).all()
+    assert (wide.lower >= 0).all()
+    assert (wide.upper <= 1).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_classes_have_the_same_interval_from_both_ends(method):
+    X, y = drawn(2, 600, 0)
+    found = PACC().fit(X, y).predict_interval(drawn(2, 80, 4)[0], method=method)
+    np.testing.assert_allclose(found.lower + found.upper[::-1], 1, atol=2e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_share_of_the_source_is_less_certain_than_the_bags_own(case, method):
+    _, fitted, (pool, _) = case
+    own, source = (
+        fitted[PACC].predict_interval(pool[:150], method=method, target=target) for target in ("bag", "source")
+    )
+    assert source.width.mean() > own.width.mean()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_bag_never_depends_on_its_neighbours(case, method):
+    k, fitted, (pool, _) = case
+    if k > 2 and method == "bayes":
+        pytest.skip("Gibbs's draws are random, and bags share them")
+    bags = Bags([np.arange(70), np.arange(500, 540)])
+    both = fitted[EMQ].predict_interval_bags(pool, bags, method=method, resamples=100)
+    alone = fitted[EMQ].predict_interval(pool[:70], method=method, resamples=100)
+    np.testing.assert_allclose(both.lower[0], alone.lower, atol=1e-9)
+    np.testing.assert_allclose(both.upper[0], alone.upper, atol=1e-9)
+    assert both.sizes.tolist() == [70, 40]
+
+
+def test_few_held_out_instances_make_intervals_wider():
+    bag, _ = drawn(2, 300, 5)
+    few, many = (PACC().fit(*drawn(2, n, 0)) for n in (100, 4000))
+    for method in ("conformal", "closed", "bootstrap"):
+        assert (
+            few.predict_interval(bag, method=method).width[1] > 1.2 * many.predict_interval(bag, method=method).width[1]
+        )
+
+
+@pytest.mark.parametrize("quantifier", [CC(), PCC(), TrainPrevalence(), OneVsRest(EMQ())], ids=repr)
+def test_a_quantifier_that_keeps_no_rows_says_what_its_interval_lacks(quantifier):
+    X, y = drawn(2, 200, 0)
+    fitted = quantifier.fit(X, y)
+    with pytest.warns(QuanetWarning, match="has kept no held-out rows"):
+        found = fitted.predict_interval(X[:50])
+    assert found.method == "bootstrap"
+    assert (found.lower <= found.estimate).all()
+    for method in ("conformal", "closed"):
+        with pytest.raises(InvalidSetting, match=r"Give labelled instances .* held_out=\(X, y\)"):
+            fitted.predict_interval(X[:50], method=method)
+
+
+@pytest.mark.parametrize("method", ["conformal", "closed", "bootstrap"])
+def test_rows_given_by_hand_let_any_quantifier_know_its_bias(method):
+    X, y = drawn(2, 1000, 0)
+    bag, labels = drawn(2, 400, 1, p=[0.95, 0.05])
+    fitted = CC().fit(X, y)
+    found = fitted.predict_interval(bag, method=method, held_out=drawn(2, 1000, 2))
+    share = (labels == 1).mean()
+    assert found.estimate[1] > share + 0.02
+    assert found.lower[1] <= share <= found.upper[1]
+
+
+def test_auto_takes_the_formula_where_there_is_one():
+    X, y = drawn(2, 300, 0)
+    assert PACC().fit(X, y).predict_interval(X[:50]).method == "closed"
+    assert TrainPrevalence().fit(X, y).predict_interval(X[:50], held_out=(X, y)).method == "conformal"
+
+
+def test_a_search_gives_the_interval_of_what_it_chose():
+    X, y = drawn(2, 400, 0)
+    search = GridSearchQ(EMQ(), {"calibration": ["bcts"]}, protocol=UPP(bag_size=20, repeats=10)).fit(X, y)
+    ours, theirs = (one.predict_interval(X[:60]) for one in (search, search.quantifier_))
+    assert ours.method == "closed"
+    np.testing.assert_array_equal(ours.lower, theirs.lower)
+
+
+def test_what_was_calibrated_is_forgotten_with_the_fit_and_with_the_quantifier():
+    X, y = drawn(2, 400, 0)
+    quantifier = PACC().fit(X, y)
+    first = quantifier.predict_interval(X[:60], method="conformal")
+    again = quantifier.fit(*drawn(2, 100, 1)).predict_interval(X[:60], method="conformal")
+    assert not np.array_equal(first.width, again.width)
+    before = len(memory._memory)
+    del quantifier
+    gc.collect()
+    assert len(memory._memory) < before
+
+
+def test_a_loaded_quantifier_gives_the_same_interval(tmp_path):
+    X, y = drawn(2, 400, 0)
+    quantifier = EMQ().fit(X, y)
+    quanet.save(quantifier, tmp_path / "model")
+    loaded = quanet.load(tmp_path / "model")
+    for method in METHODS:
+        ours, theirs = (one.predict_interval(X[:60], method=method) for one in (quantifier, loaded))
+        np.testing.assert_array_equal(ours.lower, theirs.lower)
+        np.testing.assert_array_equal(ours.upper, theirs.upper)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, float("nan")])
+def test_a_level_is_a_probability(level):
+    X, y = drawn(2, 100, 0)
+    with pytest.raises(InvalidSetting, match="level is a probability between 0 and 1"):
+        PACC().fit(X, y).predict_interval(X, level)
+
+
+def test_bad_input():
+    X, y = drawn(2, 200, 0)
+    quantifier = PACC().fit(X, y)
+    with pytest.raises(InvalidBags, match=r"bag .* has one instance"):
+        quantifier.predict_interval(X[:1])
+    with pytest.raises(InvalidBags, match="bag 'May' has one instance"):
+        quantifier.predict_interval_bags(X, Bags([[0, 1], [2]], labels=["June", "May"]))
+    with pytest.raises(InvalidSetting, match="method is one of auto, conformal, closed, bootstrap, bayes; got 'magic'"):
+        quantifier.predict_interval(X, method="magic")
+    with pytest.raises(InvalidSetting, match="target is one of bag, source; got 'world'"):
+        quantifier.predict_interval(X, target="world")
+    with pytest.raises(InvalidSetting, match="needs at least 200 resamples; got 100"):
+        quantifier.predict_interval(X, 0.99, method="bootstrap", resamples=100)
+    with pytest.raises(NotFittedError):
+        PACC().predict_interval(X)
+    plain = TrainPrevalence().fit(X, y)
+    with pytest.raises(InvalidSetting, match="does not read posteriors"):
+        plain.predict_interval(X, method="bayes")
+
+
+def test_too_few_held_out_instances_are_said_with_how_many_would_do():
+    X, y = drawn(2, 200, 0)
+    rows = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:12]]
+    quantifier = PACC().fit(X[rows], y[rows])
+    with pytest.raises(InvalidData, match=r"at least 39 held-out instances of every class; there are 12 of class 1"):
+        quantifier.predict_interval(X, method="conformal")
+    with pytest.raises(InvalidData, match=r"at least 2 held-out .* there are none of class 1"):
+        CC().fit(X, y).predict_interval(X, method="closed", held_out=(X[y == 0], y[y == 0]))
+    assert quantifier.predict_interval(X, method="closed").width[1] > 0

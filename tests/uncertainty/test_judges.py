@@ -1,0 +1,145 @@
+"""Corrected rates: worked examples, laws, coverage by simulation, and bad input."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quanet import correct_rate
+from quanet.errors import InvalidData, InvalidSetting
+from quanet.uncertainty.judges import _drawn, profile
+
+
+def made(tpr, fpr, m):
+    """Human labels and a judge's on them, m of each class."""
+    right, wrong = round(tpr * m), round(fpr * m)
+    return [1] * m + [0] * m, [1] * right + [0] * (m - right) + [1] * wrong + [0] * (m - wrong)
+
+
+def test_rogan_and_gladen_by_hand():
+    human, judge = made(0.9, 0.2, 1000)
+    found = correct_rate([1] * 480 + [0] * 520, human, judge)
+    assert found.estimate[1] == pytest.approx((0.48 - 0.2) / (0.9 - 0.2), abs=2e-3)
+    # The delta method: the judged share's variance and those of the rates, over (tpr - fpr)^2.
+    variance = (0.48 * 0.52 / 1000 + 0.16 * 0.09 / 1000 + 0.36 * 0.16 / 1000) / 0.49
+    assert found.upper[1] - found.lower[1] == pytest.approx(2 * 1.96 * variance**0.5, rel=0.05)
+    np.testing.assert_allclose(found.estimate.sum(), 1)
+    np.testing.assert_allclose(found.lower, 1 - found.upper[::-1])
+
+
+def test_a_judge_who_guesses_leaves_everything_open():
+    found = correct_rate([1] * 500 + [0] * 500, *made(0.5, 0.5, 50))
+    np.testing.assert_allclose([found.lower[1], found.upper[1]], [0, 1])
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_ends_are_reached_and_never_passed(share):
+    found = correct_rate([int(share)] * 400, *made(0.9, 0.1, 40))
+    assert found.estimate[1] == pytest.approx(share, abs=1e-6)
+    assert found.lower[1] >= 0
+    assert found.upper[1] <= 1
+    assert {0.0: found.lower[1], 1.0: found.upper[1]}[share] == share
+    assert 0.005 < found.upper[1] - found.lower[1] < 0.2
+
+
+@given(
+    st.integers(0, 300),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.sampled_from(["apart", "part"]),
+    st.floats(0.5, 0.99),
+)
+def test_intervals_hold_their_estimate_within_the_simplex(positive, right, wrong, calibration, level):
+    human = [1] * 30 + [0] * 30
+    judge = [1] * right + [0] * (30 - right) + [1] * wrong + [0] * (30 - wrong)
+    judged = [1] * positive + [0] * (300 - positive)
+    found = correct_rate(judged, human, judge, level=level, calibration=calibration)
+    assert (found.lower >= 0).all()
+    assert (found.upper <= 1).all()
+    assert (found.lower <= found.estimate + 1e-6).all()
+    assert (found.estimate <= found.upper + 1e-6).all()
+    wider = correct_rate(judged, human, judge, level=(1 + level) / 2, calibration=calibration)
+    assert (wider.upper - wider.lower >= found.upper - found.lower - 1e-6).all()
+
+
+def test_human_labels_of_the_same_source_count_as_well():
+    human, judge = made(0.7, 0.3, 100)
+    apart = correct_rate([1] * 500 + [0] * 500, human, judge)
+    part = correct_rate([1] * 500 + [0] * 500, human, judge, calibration="part")
+    assert part.upper[1] - part.lower[1] < apart.upper[1] - apart.lower[1]
+
+
+@pytest.mark.parametrize(("tpr", "fpr", "m", "p"), [(0.8, 0.1, 30, 0.3), (0.95, 0.02, 50, 0.02), (0.7, 0.3, 50, 0.9)])
+def test_the_interval_covers_as_often_as_it_says(tpr, fpr, m, p):
+    rng = np.random.default_rng(0)
+    judged = rng.binomial(500, p * tpr + (1 - p) * fpr, size=400)
+    right, wrong = rng.binomial(m, tpr, size=400), rng.binomial(m, fpr, size=400)
+    tables = np.stack([np.stack([m - wrong, wrong], 1), np.stack([m - right, right], 1)], 1)
+    _, low, high = profile(np.stack([500 - judged, judged], 1), tables, np.zeros((400, 2), dtype=int), level=0.95)
+    assert 0.92 <= np.mean((low <= p) & (p <= high)) <= 1
+
+
+def test_three_classes_are_covered_too():
+    rng = np.random.default_rng(0)
+    confusion = np.array([[0.8, 0.1, 0.1], [0.15, 0.7, 0.15], [0.05, 0.15, 0.8]])
+    p = np.array([0.2, 0.3, 0.5])
+    hits = []
+    for _ in range(150):
+        table = np.array([rng.multinomial(60, row) for row in confusion])
+        estimate, low, high = _drawn(
+            rng.multinomial(800, p @ confusion), table, np.zeros(3, dtype=int), level=0.95, rng=rng
+        )
+        np.testing.assert_allclose(estimate.sum(), 1)
+        hits.append((low <= p) & (p <= high))
+    assert 0.91 <= np.mean(hits) <= 0.99
+
+
+def test_many_classes_with_labels_of_any_type():
+    human = ["a", "b", "c"] * 20
+    found = correct_rate(["a"] * 50 + ["b"] * 30 + ["c"] * 20, human, human, calibration="part")
+    assert found.classes.tolist() == ["a", "b", "c"]
+    assert (found.lower <= found.estimate).all()
+    assert (found.estimate <= found.upper).all()
+    assert "a: " in str(found)
+    assert "judged 50.0%" in str(found)
+
+
+def test_scores_say_more_than_labels_cut_from_them():
+    rng = np.random.default_rng(0)
+    human = np.repeat([0, 1], 200)
+    scores = rng.normal(size=400) + human
+    truth = rng.random(2000) < 0.3
+    judged = rng.normal(size=2000) + truth
+    by_score = correct_rate(judged, human, scores, scores=True)
+    by_label = correct_rate((judged > 0.5).astype(int), human, (scores > 0.5).astype(int))
+    assert by_score.lower[1] <= 0.3 <= by_score.upper[1]
+    assert by_score.upper[1] - by_score.lower[1] < by_label.upper[1] - by_label.lower[1]
+    assert "judged" not in str(by_score)
+
+
+HUMAN, JUDGE = made(0.9, 0.1, 20)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"level": 1.5}, InvalidSetting, "between 0 and 1"),
+        ({"calibration": "some"}, InvalidSetting, "'apart' or 'part'"),
+        ({"human": [1] * 40}, InvalidData, "label 0 is not one of the classes|add some of the other"),
+        ({"human": [1] * 37 + [0] * 3}, InvalidData, "class 0 has 3 human labels"),
+        ({"judge_on_human": JUDGE[1:]}, InvalidData, "40 human labels but 39"),
+        ({"judged": []}, InvalidData, "at least one"),
+        ({"judged": [0, 7]}, InvalidData, "label 7"),
+        ({"judged": [0.5, np.nan], "scores": True}, InvalidData, "NaN"),
+        ({"human": ["a", "b", "c", "d"] * 10, "scores": True}, InvalidData, "scores are for two classes"),
+    ],
+)
+def test_bad_input_is_named(change, error, words):
+    given_ = {"judged": [0, 1] * 50, "human": HUMAN, "judge_on_human": JUDGE} | change
+    with pytest.raises(error, match=words):
+        correct_rate(given_.pop("judged"), given_.pop("human"), given_.pop("judge_on_human"), **given_)
+
+
+def test_one_class_alone_is_refused():
+    with pytest.raises(InvalidData, match="all 1; add some"):
+        correct_rate([1, 1], [1] * 20, [1] * 20)
