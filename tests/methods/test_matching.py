@@ -16,6 +16,7 @@ from quanet import (
     RUN,
     SMM,
     SORD,
+    UPP,
     Bags,
     CvMy,
     Distances,
@@ -333,6 +334,19 @@ def test_unfolding_is_what_a_general_optimiser_finds(method, tau):
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
     smoother = method(GIVEN, tau=100 * tau, representation=Histogram(4)).fit(held, y).predict(bag)
     assert smoother @ roughness(5) @ smoother < ours @ roughness(5) @ ours
+
+
+@pytest.mark.parametrize("divergence", ["hellinger", "topsoe", "likelihood"])
+def test_no_bag_of_many_classes_is_left_above_its_minimum(divergence):
+    clouds, even = Gaussians(k=28, distance=2.5), np.full(28, 1 / 28)
+    (X, y), (pool, y_pool) = clouds.draw(even, 2000, rng=0), clouds.draw(even, 5000, rng=1)
+    quantifier = DMy(GIVEN, divergence=divergence).fit(clouds.posteriors(X, even), y)
+    rows, bags = quantifier.represent(clouds.posteriors(pool, even)), UPP(bag_size=100, repeats=200).draw(y_pool, rng=2)
+    matcher, found = quantifier.matcher_, quantifier.aggregate(rows[bags.indices])
+    targets = matcher.representation.summarise(rows[bags.indices])
+    slopes = DIVERGENCES[divergence].slope(np.maximum(found @ matcher.templates.T, 1e-30), targets) @ matcher.templates
+    # What a convex function can still lose within the simplex, at most.
+    assert ((slopes * found).sum(axis=1) - slopes.min(axis=1)).max() < 1e-6
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.05, 5.0])
