@@ -171,7 +171,7 @@ time of one thread; median (range) of the ratio over {rounds} alternating rounds
 an estimate on the same bags of instances. mlquantify thresholds are the multiples of 0.01, another definition; its TAC
 and CDE, and all of QuaPy and quantificationlib, are the same. quantificationlib is given posteriors; PWK has one round.
 Members of an ensemble are fitted to bags drawn at random, so that estimates differ by chance; mlquantify is given every
-20th bag there.
+20th bag there, and by prevalence it keeps a quarter of the members, quanet half.
 """
 
 
