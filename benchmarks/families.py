@@ -7,7 +7,6 @@ Problems, libraries and rules are those of `benchmarks/peers.py`: whole evaluati
 """
 
 import argparse
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import mlquantify.counting
 import mlquantify.likelihood
+import mlquantify.meta
 import mlquantify.neighbors
 import numpy as np
 import quantificationlib.binary.debias
@@ -25,31 +25,10 @@ from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
 import quanet
-from peers import Method, PassOn, Problem, machine, whole_evaluations
+from peers import Method, PassOn, Problem, machine, ratio, rounds, whole_evaluations
 from quanet import APP, evaluate
 
 PEERS = ("quapy", "mlquantify", "quantificationlib")
-
-
-def rounds(calls: dict[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """CPU seconds of every call in every round, the libraries taking turns; and what each returned."""
-    returned = {name: call() for name, call in calls.items()}  # compiles, fills caches
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            times = 5 if name == "quanet" else 1
-            start = time.process_time()
-            for _ in range(times):
-                call()
-            seconds[name].append((time.process_time() - start) / times)
-    return seconds, returned
-
-
-def ratio(seconds: dict[str, list[float]], peer: str) -> str:
-    if peer not in seconds:
-        return "-"
-    ratios = np.array(seconds[peer]) / np.array(seconds["quanet"])
-    return f"**{np.median(ratios):,.1f}** ({ratios.min():,.1f} to {ratios.max():,.1f})"
 
 
 def families(k: int) -> list[Method]:
@@ -69,6 +48,7 @@ def families(k: int) -> list[Method]:
     two = [threshold(name, other) for name, other in names.items()]
     two.append(Method("CDE", quanet.CDE, mlquantify=lambda: mlquantify.likelihood.CDE(PassOn())))
     two.append(Method("DeBias", quanet.DeBias, quantificationlib=quantificationlib.binary.debias.DeBias))
+    two += [ensemble("average", "all"), ensemble("prevalence", "ptr")]
     exact = {"fit_classifier": False, "solver": "exact-raise"}
     return [
         *(two if k == 2 else []),
@@ -78,6 +58,18 @@ def families(k: int) -> list[Method]:
         Method("LEIP", quanet.LEIP, lambda c: FrozenLEIP(c, fit_classifier=False)),
         Method("Friedman", quanet.Friedman, quantificationlib=quantificationlib.multiclass.friedman.FriedmanME),
     ]
+
+
+def ensemble(policy: str, other: str) -> Method:
+    """Fifty PACCs of training bags of their own prevalence; which bags these are is each library's chance."""
+    return Method(
+        f"Ensemble of 50 PACC, {policy}",
+        lambda c: quanet.Ensemble(quanet.PACC(c), size=50, policy=policy),
+        mlquantify=lambda: mlquantify.meta.EnsembleQ(
+            mlquantify.counting.GPACC(PassOn()), size=50, selection_metric=other
+        ),
+        every={"mlquantify": 20},
+    )
 
 
 class FrozenLEIP(LEIP):
@@ -155,14 +147,14 @@ def family_report(repeats: int, quick: bool, only: list[str]) -> str:
     lines.append("|" + "---|" * 9)
     for problem in [Problem(2, 500, 2100), *([] if quick else [Problem(28, 1000, 100)])]:
         for method in (one for one in families(problem.k) if not only or one.name in only):
-            seconds, _ = rounds(family_calls(problem, method), repeats)
+            seconds, _ = rounds(family_calls(problem, method), repeats, method.every)
             apart = family_differences(problem, method)
             cells = [cell for peer in PEERS for cell in (ratio(seconds, peer), apart.get(peer, "-"))]
             ours = 1e3 * np.median(seconds["quanet"])
             lines.append(f"| {problem.k} | {method.name} | {ours:.1f} | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
         if problem.k == 2 and (not only or "PWK" in only):
-            seconds, returned = rounds(neighbours(problem), 1)
+            seconds, returned = rounds(neighbours(problem), 1, {})
             apart = f"{abs(returned['mlquantify'] - returned['quanet']):.0e} (mean error)"
             lines.append(
                 f"| 2 | PWK, 210 bags | {1e3 * np.median(seconds['quanet']):.1f} | - | - | "
@@ -178,6 +170,8 @@ Made by `python benchmarks/families.py`. {machine}. Whole evaluations (classify,
 time of one thread; median (range) of the ratio over {rounds} alternating rounds. *differs*: the largest difference of
 an estimate on the same bags of instances. mlquantify thresholds are the multiples of 0.01, another definition; its TAC
 and CDE, and all of QuaPy and quantificationlib, are the same. quantificationlib is given posteriors; PWK has one round.
+Members of an ensemble are fitted to bags drawn at random, so that estimates differ by chance; mlquantify is given every
+20th bag there, and by prevalence it keeps a quarter of the members, quanet half.
 """
 
 

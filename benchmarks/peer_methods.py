@@ -185,7 +185,7 @@ def _of_two_classes() -> list[Method]:
             every={"mlquantify": 10, "quantificationlib": 420},
         ),
         Method(
-            "QUANTy", QUANTy, quantificationlib=library.quantiles.QUANTy, pool=True, every={"quantificationlib": 100}
+            "QUANTy", QUANTy, quantificationlib=library.quantiles.QUANTy, pool=True, every={"quantificationlib": 700}
         ),
         Method(
             "HDx, steps of 1/99 (QuaPy's)",

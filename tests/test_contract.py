@@ -65,6 +65,7 @@ from quanet import (
     MatchingX,
     Median,
     Moments,
+    ODMy,
     OneVsRest,
     QUANTy,
     ReadMe,
@@ -98,7 +99,15 @@ METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors")]
 METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
 METHODS += [AutoQuantifier([TrainPrevalence(), PACC()], [None], protocol=UPP(bag_size=20, repeats=30))]
 TWO_CLASSES = [CDE(), DeBias(), T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
-ORDERED = [OACC(), OPACC(strength=0.1), OEMQ(), FrankHall(PACC()), FrankHall(CC())]
+ORDERED = [
+    OACC(),
+    OPACC(strength=0.1),
+    OEMQ(),
+    ODMy(),
+    ODMy(bins=(4, 6), strength=1.0),
+    FrankHall(PACC()),
+    FrankHall(CC()),
+]
 KINDS = [("string", 2), ("integer", 2), ("boolean", 2), ("string", 4), ("integer", 4)]
 
 

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from quanet.methods.ordinal import OEMQ as OEMQ
     from quanet.methods.ordinal import OPACC as OPACC
     from quanet.methods.ordinal import FrankHall as FrankHall
+    from quanet.methods.ordinal_matching import ODMy as ODMy
     from quanet.methods.readme import ReadMe as ReadMe
     from quanet.methods.representations import FourierFeatures as FourierFeatures
     from quanet.methods.representations import Histogram as Histogram
@@ -174,6 +175,7 @@ _ROOMS = {
     "methods.likelihood": ("LEIP", "MAPLS"),
     "methods.neighbours": ("PWK", "WeightedNeighbours"),
     "methods.ordinal": ("OACC", "OEMQ", "OPACC", "FrankHall"),
+    "methods.ordinal_matching": ("ODMy",),
     "methods.readme": ("ReadMe",),
     "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),
     "methods.weights": ("BBSE", "RLLS"),

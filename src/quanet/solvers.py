@@ -9,6 +9,8 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.simplex import project
 
 FLOOR = 1e-30  # what a mixture has at least in a bin, so that slopes stay finite
+GAP = 1e-6  # above the least height: where slopes are steep, small steps alone do not mean that a bag has settled
+KEPT = 0.1  # of a mixture in a bin, at least, after one step
 TOGETHER = 2**20  # numbers of the second derivatives of the bags that are searched together
 RIDGE = 1e-6  # of the curvature: keeps a step short where nothing tells classes apart
 
@@ -144,8 +146,8 @@ class _Search:
         filled = self.templates.max(axis=1) > 0
         moving = np.flatnonzero((self.targets[:, filled] > 0).any(axis=1))  # the others share no bin with any class
         for _ in range(max_iter if len(moving) else 0):
-            change = self._step(points, moving)
-            moving = moving[change >= tol]
+            change, gap = self._step(points, moving)
+            moving = moving[(change >= tol) | (gap > GAP)]
             if not len(moving):
                 break
         return points
@@ -161,8 +163,8 @@ class _Search:
         gradient = self.divergence.slope(self._mixtures(points), bags) @ self.templates
         return gradient if penalty is None else gradient + np.einsum("bij,bj->bi", penalty, points)
 
-    def _step(self, points: FloatArray, moving: IntArray) -> FloatArray:
-        """Move the points of the bags `moving`; return by how much each has moved."""
+    def _step(self, points: FloatArray, moving: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Move the points of the bags `moving`; return by how much, and how far each can have been above its least."""
         from quanet import kernels
 
         here, bags = points[moving], self.targets[moving]
@@ -182,7 +184,7 @@ class _Search:
         direction = there / there.sum(axis=1, keepdims=True) - here
         length = self._lengths(here, direction, gradient, bags, penalty)
         points[moving] = here + length[:, None] * direction
-        return np.abs(length[:, None] * direction).max(axis=1)
+        return np.abs(length[:, None] * direction).max(axis=1), -gradient.min(axis=1)
 
     def _lengths(
         self,
@@ -195,6 +197,8 @@ class _Search:
         """How far to go along each direction: down, and not past a wall that only shows beyond the minimum."""
         descent = np.einsum("bi,bi->b", gradient, direction)
         before = self._height(here, bags, penalty)
+        # Where a bag has instances, slopes may be infinite at an empty mixture: a step that ends there never leaves.
+        least = np.where(bags > 0, KEPT * self._mixtures(here), 0)
         length = np.ones(len(here))
         open_ = np.flatnonzero(descent < 0)
         for _ in range(40):
@@ -203,7 +207,8 @@ class _Search:
             after = self._height(trial, bags[open_], part)
             rise = np.einsum("bi,bi->b", self._gradient(trial, bags[open_], part), direction[open_])
             down = after <= before[open_] + 1e-4 * length[open_] * descent[open_] + 1e-14
-            good = down & (rise <= -0.9 * descent[open_] + 1e-14)
+            inside = (self._mixtures(trial) >= least[open_]).all(axis=1)
+            good = down & inside & (rise <= -0.9 * descent[open_] + 1e-14)
             open_ = open_[~good]
             if not len(open_):
                 break

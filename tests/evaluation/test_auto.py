@@ -2,9 +2,24 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from quanet import ACC, APP, CC, EMQ, PACC, PWK, T50, AutoQuantifier, Gaussians, TrainPrevalence, WordBags, evaluate
+from quanet import (
+    ACC,
+    APP,
+    CC,
+    EMQ,
+    PACC,
+    PWK,
+    T50,
+    UPP,
+    AutoQuantifier,
+    Gaussians,
+    TrainPrevalence,
+    WordBags,
+    evaluate,
+)
 from quanet.classifiers import make_folds
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.evaluation.auto import default_methods
 
 FEW = APP(bag_size=50, repeats=3)
 
@@ -61,12 +76,21 @@ def test_one_candidate_needs_no_comparison(clouds):
 def test_the_defaults_find_what_an_overconfident_prior_needs():
     X, y = Gaussians(distance=1.5).draw([0.85, 0.15], 500, rng=0)
     auto = AutoQuantifier(protocol=FEW).fit(X, y)
-    assert len(auto.report_) == 27
+    assert len(auto.report_) == 33
+    assert {"DyS()", "KDEyML()", "MS()"} < {entry["method"] for entry in auto.report_}
     counted = next(entry for entry in auto.report_ if entry["method"] == "CC()")
     floor = next(entry for entry in auto.report_ if entry["method"] == "TrainPrevalence()")
     assert auto.report_[0]["error"] < counted["error"] < floor["error"]
     pool, y_pool = Gaussians(distance=1.5).draw([0.5, 0.5], 3000, rng=1)
     assert evaluate(auto, pool, y_pool, FEW, rng=0).error().mean() < counted["error"]
+
+
+def test_the_defaults_for_more_classes_take_them_all():
+    names = [type(one).__name__ for one in default_methods(3)]
+    assert names == ["TrainPrevalence", "CC", "ACC", "PACC", *["EMQ"] * 4, "MAPLS", "KDEyML"]
+    X, y = Gaussians(k=3, distance=2).draw([0.3, 0.3, 0.4], 240, rng=0)
+    auto = AutoQuantifier(classifiers=[LogisticRegression()], protocol=UPP(bag_size=50, repeats=20)).fit(X, y)
+    assert len(auto.report_) == 10
 
 
 def test_texts_and_more_classes_are_searched_alike():

@@ -16,12 +16,15 @@ from quanet import (
     PCC,
     T50,
     UPP,
+    DMy,
     FrankHall,
     Gaussians,
     GridSearchQ,
+    ODMy,
     evaluate,
 )
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.methods.divergences import DIVERGENCES
 from quanet.methods.ordinal import monotone, second_differences
 from quanet.simplex import check_prevalences
 from tests.strategies import fixed_posteriors, posteriors, prevalences
@@ -62,6 +65,37 @@ def test_the_likelihood_is_maximised_with_its_penalty(strength):
     assert loss(quantifier.predict(BAG)) <= least(loss, 4, np.full(4, 0.25)) + 1e-9
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.01, 1.0, 100.0])
+@pytest.mark.parametrize("divergence", ["hellinger", "topsoe", "l2"])
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_a_smooth_mixture_is_the_nearest(k, divergence, strength):
+    (held, y), (rows, classes) = fixed_posteriors(80, k, 0.0), fixed_posteriors(60, k, 0.7)
+    bag = rows[classes != 0]
+    quantifier = ODMy("precomputed", bins=4, divergence=divergence, strength=strength).fit(held, y)
+    templates = DMy("precomputed", bins=4).fit(held, y).matcher_.templates
+    columns = bag[:, 1:] if k == 2 else bag
+    counted = np.concatenate([np.histogram(column, bins=4, range=(0, 1))[0] for column in columns.T]) / len(bag)
+
+    def loss(p):
+        rough = second_differences(k) @ p
+        apart = DIVERGENCES[divergence].value(np.maximum(templates @ p, 1e-30), counted).sum()
+        return apart + strength / 2 * rough @ rough
+
+    estimate = quantifier.predict(bag)
+    assert loss(estimate) <= least(loss, k, np.full(k, 1 / k)) + 1e-9
+    if strength == 0 or k == 2:
+        plain = DMy("precomputed", bins=4, divergence=divergence).fit(held, y)
+        np.testing.assert_array_equal(estimate, plain.predict(bag))
+
+
+def test_a_mixture_is_smooth_in_the_given_order():
+    names = np.array(["low", "middle", "high", "top"])
+    estimates = ODMy("precomputed", bins=4, strength=1.0).fit(HELD, Y).predict(BAG)
+    by_name = np.argsort(names)
+    named = ODMy("precomputed", bins=4, strength=1.0, order=names.tolist()).fit(HELD[:, by_name], names[Y])
+    np.testing.assert_allclose(named.predict(BAG[:, by_name]), estimates[by_name], atol=1e-7)
+
+
 @given(stack=posteriors(4))
 def test_without_strength_it_is_plain_maximum_likelihood(stack):
     prior = np.full(4, 0.25)
@@ -81,7 +115,7 @@ def test_without_strength_it_is_the_plain_method(smooth, plain):
     np.testing.assert_allclose(found, plain("precomputed").fit(HELD, Y).aggregate(bags), atol=1e-7)
 
 
-@pytest.mark.parametrize("method", [OACC, OPACC, OEMQ])
+@pytest.mark.parametrize("method", [OACC, OPACC, OEMQ, ODMy])
 def test_much_strength_leaves_a_line(method):
     estimate = method("precomputed", strength=1e6).fit(HELD, Y).predict(BAG)
     np.testing.assert_allclose(second_differences(4) @ estimate, 0, atol=1e-4)
@@ -139,10 +173,11 @@ def test_smoothness_lessens_the_match_distance_of_smooth_shares():
 
     errors = [
         evaluate(one.fit(X, y), pool, y_pool, Smooth(), rng=2).error("md").mean()
-        for one in (PACC(), OPACC(strength=0.1), ACC(), OACC(strength=0.1))
+        for one in (PACC(), OPACC(strength=0.1), ACC(), OACC(strength=0.1), DMy(), ODMy(strength=0.1))
     ]
     assert errors[1] < errors[0]
     assert errors[3] < errors[2]
+    assert errors[5] < errors[4]
 
 
 def test_its_strength_can_be_searched_by_the_match_distance():
@@ -165,6 +200,7 @@ def test_a_singular_matrix_is_told():
     [
         (OACC("precomputed", strength=-1), "strength is a number of at least 0; got -1"),
         (OEMQ("precomputed", strength=-1), "strength is a number of at least 0; got -1"),
+        (ODMy("precomputed", strength=-1), "strength is a number of at least 0; got -1"),
         (OPACC("precomputed", order=[0, 1, 2]), r"order is \[0, 1, 2\], but the classes are \[0, 1, 2, 3\]"),
     ],
 )
@@ -180,5 +216,5 @@ def test_folds_without_a_class_are_named():
         T50(cv=KFold(2)).fit(X[apart], y[apart])
     few = np.append(np.zeros(38, dtype=int), [1, 1])
     splitter = ShuffleSplit(1, test_size=2, random_state=0)
-    with pytest.raises(InvalidData, match="no instance of class 1 was held out"):
+    with pytest.raises(InvalidData, match="class 1 has no instance in the held-out part that"):
         PACC(cv=splitter).fit(X, few)

@@ -21,7 +21,9 @@ from quanet.methods.about import About
 from quanet.methods.baseline import TrainPrevalence
 from quanet.methods.counting import ACC, CC, PACC
 from quanet.methods.em import EMQ
+from quanet.methods.kde import KDEyML
 from quanet.methods.likelihood import MAPLS
+from quanet.methods.matching import DyS
 from quanet.methods.thresholds import MS
 from quanet.metrics import find_metric
 from quanet.protocols import APP, UPP
@@ -37,7 +39,8 @@ CLEAR = 2.0  # standard errors from which a difference is called clear
 def default_methods(k: int) -> list[Quantifier]:
     """The methods that are tried on `k` classes unless others are given: quick ones, of different families."""
     calibrated = [EMQ(calibration=calibration) for calibration in (None, "bcts", "platt", "temperature")]
-    return [TrainPrevalence(), CC(), ACC(), PACC(), *calibrated, MS() if k == 2 else MAPLS()]
+    of_their_own = [MS(), DyS()] if k == 2 else [MAPLS()]
+    return [TrainPrevalence(), CC(), ACC(), PACC(), *calibrated, *of_their_own, KDEyML()]
 
 
 def default_classifiers(X: Any) -> list[Any]:
@@ -58,7 +61,8 @@ class AutoQuantifier(Quantifier):
     Parameters
     ----------
     methods : quantifiers to try; their own `classifier` is replaced by each of `classifiers`, if they take one. None
-        takes counting, adjusted counting and maximum likelihood with several calibrations.
+        takes counting, adjusted counting, maximum likelihood with several calibrations, `KDEyML`, and for two classes
+        `MS` and `DyS`, for more `MAPLS`.
     classifiers : to try, as `AggregativeQuantifier` takes them. None takes linear ones of three strengths.
     protocol : how bags are drawn; None takes the paper's `APP` for two classes, `UPP` for more.
     metric : the error, by name or function, averaged over bags; the least is best.

@@ -13,7 +13,7 @@ from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
 from quanet.methods.kernel_means import Distances
-from quanet.methods.matcher import check_all_present, posterior_columns
+from quanet.methods.matcher import posterior_columns
 from quanet.methods.matching import MatchingQuantifier
 from quanet.methods.multiclass import check_two_classes
 from quanet.methods.representations import Representation
@@ -78,7 +78,6 @@ class CvMy(AggregativeQuantifier):
     about: ClassVar[About] = About("Castaño et al. 2023", "any", "posteriors", "O(n k (log n + k^2))")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        check_all_present(codes, self)
         k = len(self.classes_)
         columns = posterior_columns(posteriors)
         members = np.eye(k)[codes] / np.bincount(codes, minlength=k)
@@ -169,7 +168,6 @@ class SORD(_OfScores):
     about: ClassVar[About] = About("Maletzke et al. 2019", "two", "posteriors", "O(n log n + m)")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        check_all_present(codes, self)
         order = np.argsort(posteriors[:, 1], kind="stable")
         self.scores_ = posteriors[order, 1]
         self.shares_ = (np.eye(2)[codes[order]] / np.bincount(codes, minlength=2)).cumsum(axis=0)
@@ -253,7 +251,6 @@ class QUANTy(_OfScores):
         self.quantiles = quantiles
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        check_all_present(codes, self)
         if not isinstance(self.quantiles, int | np.integer) or self.quantiles < 1:
             raise InvalidSetting(f"quantiles is a whole number of at least 1; got {self.quantiles!r}.")
         order = np.argsort(posteriors[:, 1], kind="stable")

@@ -10,7 +10,6 @@ lie on a line, where the squared distance is twice that of one of them: densitie
 
 import warnings
 from abc import abstractmethod
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,76 +22,16 @@ from quanet.base import AggregativeQuantifier
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import mean_posterior
+from quanet.methods.densities import check_bandwidth, interpolate, log_densities
 from quanet.methods.divergences import DIVERGENCES
 from quanet.methods.kernel_means import by_class, class_means, scaled_squares
-from quanet.methods.matcher import check_all_present
 from quanet.solvers import mixture_weights, nearest_mixtures
 
-NARROWEST = 1e-5  # below it a posterior's rounding matters
 FINENESS = 32  # steps of a table in one bandwidth: cubics between them err by 1e-8
 SPREAD = 16  # cells in one bandwidth to which a bag's posteriors are spread
 LONGEST_LINE = 2**12  # such cells in all; a narrower bandwidth takes drawn points, as more classes do
+IN_CACHE = 2**16  # kernel values computed at a time, so that they stay near the processor
 LONGEST = 2**16  # entries of a table; a bandwidth that needs more is summed directly
-
-
-def check_bandwidth(bandwidth: Any) -> float:
-    """A bandwidth as a number, or an error that says what is wrong with it.
-
-    Examples
-    --------
-    >>> check_bandwidth(0.1)
-    0.1
-    """
-    if not isinstance(bandwidth, Real) or isinstance(bandwidth, bool) or not np.isfinite(float(bandwidth)):
-        raise InvalidSetting(f"bandwidth is a number above 0, such as 0.1; got {bandwidth!r}.")
-    if bandwidth <= 0:
-        raise InvalidSetting(f"bandwidth is above 0; got {bandwidth!r}.")
-    if bandwidth < NARROWEST:
-        raise InvalidSetting(
-            f"bandwidth {bandwidth!r} is so narrow that every posterior is a class of its own. "
-            f"Take at least {NARROWEST}; 0.01 to 0.2 is usual, and GridSearchQ finds one."
-        )
-    return float(bandwidth)
-
-
-def log_densities(rows: FloatArray, centres: FloatArray, starts: IntArray, *, bandwidth: float) -> FloatArray:
-    """Logarithms of the classes' densities, up to a number common to all: (n, d), (m, d), (k,) -> (n, k).
-
-    The centres of a class follow one another from its start on.
-    """
-    found = np.empty((len(rows), len(starts)))
-    sizes = np.diff(np.append(starts, len(centres)))
-    together = max(1, 2**22 // len(centres))
-    for first in range(0, len(rows), together):
-        part = slice(first, first + together)
-        exponents = scaled_squares(rows[part], centres, -0.5 / bandwidth**2)
-        # Each class from its own peak, so that none vanishes.
-        peaks = np.maximum.reduceat(exponents, starts, axis=1)
-        exponents -= np.repeat(peaks, sizes, axis=1)
-        np.exp(exponents, out=exponents)
-        found[part] = np.log(np.add.reduceat(exponents, starts, axis=1) / sizes) + peaks
-    return found
-
-
-def interpolate(table: FloatArray, step: float, at: FloatArray) -> FloatArray:
-    """Cubic interpolation in a table whose second entry is at 0: (g, k), (n,) -> (n, k).
-
-    Examples
-    --------
-    >>> cubes = (np.arange(-1, 8)[:, None] * 0.25) ** 3
-    >>> interpolate(cubes, 0.25, np.array([0.1, 0.9])).ravel()
-    array([0.001, 0.729])
-    """
-    places = at / step
-    whole = np.clip(places.astype(np.intp), 0, len(table) - 4)
-    part = (places - whole)[:, None]
-    before, here, after, later = (table[whole + shift] for shift in range(4))
-    return (
-        before * (-part * (part - 1) * (part - 2) / 6)
-        + here * ((part + 1) * (part - 1) * (part - 2) / 2)
-        + after * (-(part + 1) * part * (part - 2) / 2)
-        + later * ((part + 1) * part * (part - 1) / 6)
-    )
 
 
 class _KDEy(AggregativeQuantifier):
@@ -108,7 +47,6 @@ class _KDEy(AggregativeQuantifier):
         return super().fit(X, y)
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        check_all_present(codes, self)
         self.centres_, self.starts_ = by_class(posteriors, codes)
         self.step_, self.table_ = 0.0, np.empty((0, len(self.starts_)))
         self._fit_densities(check_bandwidth(self.bandwidth))
@@ -342,10 +280,19 @@ class KDEyHD(_KDEy):
         return np.maximum(counts @ self.smoothing_, 0) / bags.shape[1]
 
     def _at_points(self, bags: FloatArray) -> FloatArray:
-        return np.stack([self._density_of(bag) for bag in bags])
-
-    def _density_of(self, bag: FloatArray) -> FloatArray:
-        """Density of a bag at the points, over that of drawing them: (n, k) -> (t,)."""
-        exponents = scaled_squares(self.points_, bag, -0.5 / float(self.bandwidth) ** 2)
-        exponents -= self.log_drawn_[:, None]
-        return np.exp(np.minimum(exponents, 700, out=exponents), out=exponents) @ np.full(len(bag), 1 / len(bag))
+        """Density of every bag at the points, over that of drawing them: (b, n, k) -> (b, t)."""
+        scale = -0.5 / float(self.bandwidth) ** 2
+        # Two more columns make the whole exponent one product: squares and constants need no pass of their own.
+        constants = scale * np.square(self.points_).sum(axis=1) - self.log_drawn_
+        points = np.column_stack([-2 * scale * self.points_, constants, np.ones(len(constants))])
+        found = np.empty((len(bags), len(points)))
+        each = np.full(bags.shape[1], 1 / bags.shape[1])
+        together = max(1, IN_CACHE // bags.shape[1])
+        for bag, densities in zip(bags, found, strict=True):
+            posteriors = np.vstack([bag.T, np.ones(len(bag)), scale * np.square(bag).sum(axis=1)])
+            for first in range(0, len(points), together):
+                part = slice(first, first + together)
+                exponents = points[part] @ posteriors
+                np.exp(np.minimum(exponents, 700, out=exponents), out=exponents)
+                densities[part] = exponents @ each
+        return found

@@ -7,23 +7,11 @@ import numpy as np
 from sklearn.base import clone
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.base import Quantifier
-from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.divergences import Divergence, find_divergence
 from quanet.methods.kernel_means import KernelMean
 from quanet.methods.representations import Representation
-from quanet.simplex import count
 from quanet.solvers import nearest_mixtures, simplex_quadratic_minimum
-
-
-def check_all_present(codes: IntArray, quantifier: Quantifier) -> None:
-    """Say which class has no instance among those that the method learns from."""
-    missing = np.flatnonzero(count(codes, len(quantifier.classes_)) == 0)
-    if len(missing):
-        raise InvalidData(
-            f"class {quantifier.classes_.tolist()[missing[0]]!r} has no instance in the held-out part that "
-            f"{type(quantifier).__name__} learns from. Hold out a larger share, or give a number of folds as cv."
-        )
 
 
 def posterior_columns(posteriors: FloatArray, representation: Representation | None = None) -> FloatArray:
@@ -67,18 +55,18 @@ class Matcher:
             )
         return self
 
-    def __call__(self, summaries: FloatArray) -> FloatArray:
-        """Prevalences of bags that look like this: (..., J) -> (..., k)."""
+    def __call__(self, summaries: FloatArray, *, penalty: FloatArray | None = None) -> FloatArray:
+        """Prevalences of bags that look like this: (..., J) -> (..., k); the penalty R (k, k) adds p R p / 2."""
         if isinstance(self.representation, KernelMean):
-            return nearest_kernel_means(self.templates, summaries, self.prior)
+            return nearest_kernel_means(self.templates, summaries, self.prior, penalty)
         blocks = self.representation.blocks_ or [(0, len(self.templates))]
-        found = [self._nearest(self.templates[a:b], summaries[..., a:b]) for a, b in blocks]
+        found = [self._nearest(self.templates[a:b], summaries[..., a:b], penalty) for a, b in blocks]
         return found[0] if len(found) == 1 else middle(np.stack(found))
 
-    def _nearest(self, templates: FloatArray, summaries: FloatArray) -> FloatArray:
+    def _nearest(self, templates: FloatArray, summaries: FloatArray, penalty: FloatArray | None) -> FloatArray:
         if self.divergence == "l2":
-            return nearest_by_squares(templates, summaries, self.prior)
-        return nearest_mixtures(templates, summaries, find_divergence(self.divergence), self.prior)
+            return nearest_by_squares(templates, summaries, self.prior, penalty)
+        return nearest_mixtures(templates, summaries, find_divergence(self.divergence), self.prior, penalty=penalty)
 
 
 def middle(estimates: FloatArray) -> FloatArray:
@@ -94,35 +82,43 @@ def middle(estimates: FloatArray) -> FloatArray:
     return np.where(total > 0, medians / np.where(total > 0, total, 1), estimates.mean(axis=0))
 
 
-def nearest_by_squares(templates: FloatArray, summaries: FloatArray, prior: FloatArray) -> FloatArray:
-    """Mixtures nearest in squared distance: (J, k), (..., J), (k,) -> (..., k).
+def nearest_by_squares(
+    templates: FloatArray, summaries: FloatArray, prior: FloatArray, penalty: FloatArray | None = None
+) -> FloatArray:
+    """Mixtures nearest in squared distance, plus p R p / 2 for a penalty R: (J, k), (..., J), (k,) -> (..., k).
 
     Examples
     --------
     >>> nearest_by_squares(np.array([[0.2, 0.8]]), np.array([0.35]), np.array([0.5, 0.5]))
     array([0.75, 0.25])
     """
-    return _settled(templates.T @ templates, summaries @ templates, prior)
+    return _settled(templates.T @ templates, summaries @ templates, prior, penalty)
 
 
-def nearest_kernel_means(gram: FloatArray, means: FloatArray, prior: FloatArray) -> FloatArray:
+def nearest_kernel_means(
+    gram: FloatArray, means: FloatArray, prior: FloatArray, penalty: FloatArray | None = None
+) -> FloatArray:
     r"""Mixtures nearest in a kernel's space: (k, k), (..., k), (k,) -> (..., k).
 
-    .. math:: \arg\min_{p \in \Delta} p^\top K p - 2 p^\top a
+    .. math:: \arg\min_{p \in \Delta} p^\top K p - 2 p^\top a + \tfrac12 p^\top R p
 
-    where K are the classes' mean kernel values with each other and a those of a bag with them. With minus a distance
-    as the kernel, this is the energy distance.
+    where K are the classes' mean kernel values with each other, a those of a bag with them, and R the penalty. With
+    minus a distance as the kernel, the first two terms are the energy distance.
     """
     # The kernel may be positive definite between mixtures alone; seen from the first class it is so everywhere.
     centred = gram - gram[:, :1] - gram[:1] + gram[0, 0]
-    return _settled((centred + centred.T) / 2, means - gram[0], prior)
+    return _settled((centred + centred.T) / 2, means - gram[0], prior, penalty)
 
 
-def _settled(quadratic: FloatArray, linears: FloatArray, prior: FloatArray) -> FloatArray:
+def _settled(
+    quadratic: FloatArray, linears: FloatArray, prior: FloatArray, penalty: FloatArray | None = None
+) -> FloatArray:
     """Least points over the simplex; where they are not unique, the one nearest to the prior."""
     k = len(prior)
     scale = float(np.trace(quadratic)) / k or 1.0
     quadratic = quadratic + scale  # adds a constant wherever the shares sum to one
+    if penalty is not None:
+        quadratic = quadratic + penalty / 2
     if np.linalg.eigvalsh(quadratic)[0] < 1e-9 * scale:
         quadratic = quadratic + 1e-8 * scale * np.eye(k)
         linears = linears + 1e-8 * scale * prior

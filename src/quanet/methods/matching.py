@@ -22,7 +22,7 @@ from quanet.base import AggregativeQuantifier
 from quanet.methods.about import About
 from quanet.methods.counting import PACC
 from quanet.methods.divergences import Divergence
-from quanet.methods.matcher import Matcher, check_all_present, posterior_columns
+from quanet.methods.matcher import Matcher, posterior_columns
 from quanet.methods.multiclass import check_two_classes
 from quanet.methods.representations import Histogram, Representation
 
@@ -50,7 +50,6 @@ class MatchingQuantifier(AggregativeQuantifier):
         return super().fit(X, y)
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        check_all_present(codes, self)
         representation, divergence = self._parts()
         matcher = Matcher(representation, divergence, self.prior_, type(self).__name__)
         self.matcher_ = matcher.fit(posterior_columns(posteriors, representation), codes)

@@ -71,6 +71,26 @@ def second_differences(k: int) -> FloatArray:
     return 2 * np.eye(k - 2, k, 1) - np.eye(k - 2, k) - np.eye(k - 2, k, 2)
 
 
+def smoothness(ladder: IntArray) -> FloatArray:
+    """Second differences along the ladder of shares in the classes' own order: (k,) -> (k - 2, k).
+
+    Examples
+    --------
+    >>> smoothness(np.array([0, 2, 1]))
+    array([[-1., -1.,  2.]])
+    """
+    k = len(ladder)
+    matrix = np.zeros((k - 2, k))
+    matrix[:, ladder] = second_differences(k)
+    return matrix
+
+
+def check_strength(strength: float) -> None:
+    """Say what is wrong with a weight of smoothness."""
+    if not strength >= 0:
+        raise InvalidSetting(f"strength is a number of at least 0; got {strength!r}.")
+
+
 def monotone(cumulated: FloatArray) -> FloatArray:
     """Cumulated shares that rise: the mean of the least that lies above and the most that lies below.
 
@@ -107,7 +127,7 @@ class _SmoothCounts(AggregativeQuantifier):
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
         codes = super()._learn_labels(X, y)
         self.ladder_ = ladder_of(self.classes_, self.order, type(self).__name__)
-        _check_strength(self.strength)
+        check_strength(self.strength)
         return codes
 
     def _keep_rates(self, rates: FloatArray) -> None:
@@ -122,8 +142,7 @@ class _SmoothCounts(AggregativeQuantifier):
 
     def _adjust(self, counted: FloatArray) -> FloatArray:
         k = len(self.rates_)
-        smooth = np.zeros((k - 2, k))
-        smooth[:, self.ladder_] = np.sqrt(self.strength / 2) * second_differences(k)
+        smooth = np.sqrt(self.strength / 2) * smoothness(self.ladder_)
         parts, targets = [self.rates_, smooth], [counted, np.zeros((*counted.shape[:-1], k - 2))]
         if is_singular(self.rates_):
             parts, targets = [*parts, SINGULAR * np.eye(k)], [*targets, SINGULAR * counted]
@@ -239,7 +258,7 @@ class OEMQ(Calibrated):
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
         codes = super()._learn_labels(X, y)
         self.ladder_ = ladder_of(self.classes_, self.order, "OEMQ")
-        _check_strength(self.strength)
+        check_strength(self.strength)
         return codes
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
@@ -249,8 +268,7 @@ class OEMQ(Calibrated):
         posteriors = check_rows(rows, width=len(self.classes_))
         n, k = posteriors.shape[-2:]
         bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)
-        smooth = np.zeros((k - 2, k))
-        smooth[:, self.ladder_] = second_differences(k)
+        smooth = smoothness(self.ladder_)
         prevalences = np.tile(self.prior_, (len(bags), 1))
         kernels.smooth_likelihood(bags, 1 / self.prior_, self.strength * smooth.T @ smooth, prevalences, 1e-8, 200)
         return prevalences.reshape(*posteriors.shape[:-2], k)
@@ -326,8 +344,3 @@ class FrankHall(Quantifier):
         prevalences = np.empty_like(shares)
         prevalences[..., self.ladder_] = shares
         return prevalences
-
-
-def _check_strength(strength: float) -> None:
-    if not strength >= 0:
-        raise InvalidSetting(f"strength is a number of at least 0; got {strength!r}.")

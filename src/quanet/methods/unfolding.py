@@ -10,10 +10,9 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.errors import InvalidSetting
 from quanet.methods.about import About
-from quanet.methods.divergences import DIVERGENCES, Divergence
+from quanet.methods.divergences import Divergence
 from quanet.methods.matching import MatchingQuantifier
 from quanet.methods.representations import Labels, Representation
-from quanet.solvers import nearest_mixtures
 
 
 def roughness(k: int) -> FloatArray:
@@ -59,13 +58,7 @@ class _Unfolding(MatchingQuantifier):
         if weight == 0 or len(self.classes_) < 3:
             return super().aggregate(rows)
         summaries = matcher.representation.summarise(check_rows(rows, width=matcher.width))
-        return nearest_mixtures(
-            matcher.templates,
-            summaries,
-            DIVERGENCES[self._divergence()],
-            self.prior_,
-            penalty=weight * roughness(len(self.classes_)),
-        )
+        return matcher(summaries, penalty=weight * roughness(len(self.classes_)))
 
 
 class RUN(_Unfolding):
