@@ -126,3 +126,8 @@ def test_what_is_off_the_simplex_is_shown(wrong):
 def test_the_number_of_classes_is_checked():
     with pytest.raises(InvalidData, match="need 3 classes"):
         check_prevalences([0.5, 0.5], k=3)
+
+
+def test_the_coarsest_grid_has_every_class_alone_in_the_order_of_finer_ones():
+    np.testing.assert_array_equal(grid(3, 1), [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(grid(3, 2)[(grid(3, 2) == 1).any(axis=1)], grid(3, 1))

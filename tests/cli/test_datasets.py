@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from quanet.cli.console import console
 from quanet.cli.main import app
 from quanet.errors import DownloadFailed, InvalidData
 from tests.data.formats import lequa_task, lines
@@ -56,7 +57,8 @@ def command():
         running.communicate()
 
 
-def test_list_shows_every_dataset_and_which_is_at_hand(site, tmp_path):
+def test_list_shows_every_dataset_and_which_is_at_hand(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "width", 160)  # whatever the screen was when the console was made
     printed = call("list")
     assert printed.exit_code == 0
     rows = {line.split()[0]: line for line in printed.stdout.splitlines() if line.strip()}
