@@ -1,10 +1,11 @@
+import sys
 from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given
 
-from quanet import kernels
+from quanet import LEIP, MS, MS2, OEMQ, RLLS, Gaussians, ReadMe, WordBags, X, kernels
 from tests.strategies import posteriors
 
 
@@ -169,3 +170,23 @@ def test_a_step_that_overshoots_is_shortened(monkeypatch):
     assert room.mixture_likelihood(bag[None], np.ones(3), found, 1e-6, 100) == 0
     assert min(np.diff(steps)) < 0  # one trial went down, and was taken back
     np.testing.assert_allclose(found[0] * (bag / (bag @ found[0])[:, None]).mean(axis=0), found[0], atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("quantifier", "k"),
+    [(MS(), 2), (MS2(), 2), (X(), 2), (RLLS(), 3), (LEIP(), 3), (OEMQ(), 3), (ReadMe(subsets=3, words=1), 2)],
+    ids=lambda value: type(value).__name__,
+)
+def test_methods_give_the_same_in_plain_python(quantifier, k, monkeypatch):
+    if isinstance(quantifier, ReadMe):
+        X, y = WordBags(k=k, length=5).draw(np.full(k, 1 / k), 40, rng=0)
+    else:
+        X, y = Gaussians(k=k, distance=1.5).draw(np.full(k, 1 / k), 60, rng=0)
+    fitted = quantifier.fit(X, y)
+    stack = fitted.represent(X)[np.random.default_rng(0).integers(len(y), size=(2, 12))]
+    compiled = fitted.aggregate(stack)
+    for room in [module for name, module in sys.modules.items() if name.startswith("quanet.")]:
+        for name, kernel in list(vars(room).items()):
+            if hasattr(kernel, "py_func"):
+                monkeypatch.setattr(room, name, kernel.py_func)
+    np.testing.assert_allclose(quantifier.fit(X, y).aggregate(stack), compiled, atol=1e-7)
