@@ -1,7 +1,7 @@
 """Choose defaults on held-out training data; test data are never read.
 
-    python -P benchmarks/defaults.py calibration FOLDER [--seeds 3]
-    python -P benchmarks/defaults.py text FOLDER [--folds 5 20] [--datasets NAME ...]
+    python benchmarks/defaults.py calibration FOLDER [--seeds 3]
+    python benchmarks/defaults.py text FOLDER [--folds 5 20] [--datasets NAME ...]
 
 FOLDER holds NAME-train.parquet files with columns text and label. "calibration", of EMQ: every training set is split in
 half at random, several times over; EMQ is fitted to one half with each calibration and evaluated on bags of the other.

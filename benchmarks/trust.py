@@ -1,6 +1,6 @@
 """How far diagnostics, refined estimates, corrected rates and the monitor can be trusted, measured.
 
-python -P benchmarks/trust.py --data ../shared/data --rows /tmp/trust-rows --output benchmarks/results/trust.md
+python benchmarks/trust.py --data FOLDER --rows FOLDER --output benchmarks/results/trust.md
 """
 
 import argparse
@@ -229,8 +229,8 @@ def said(title: str, quantifier: Any, bag: list[str]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--rows", type=Path, default=Path("/tmp/trust-rows"))
+    parser.add_argument("--data", type=Path, required=True, help="folder of NAME-train.parquet and NAME-test.parquet")
+    parser.add_argument("--rows", type=Path, required=True, help="folder where posteriors are kept between runs")
     parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--steady", type=int, default=100, help="trials of 1,000 batches")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/trust.md"))
@@ -244,7 +244,7 @@ def main() -> None:
         "A few labels": few_labels(asked.data, rows["imdb"], asked.trials // 2),
         "What diagnose says": texts(asked.data, asked.output),
     }
-    lines = ["# Trust: measured", "", "`python -P benchmarks/trust.py`, text default, 5 folds, one core.", ""]
+    lines = ["# Trust: measured", "", "`python benchmarks/trust.py`, text default, 5 folds, one core.", ""]
     for title, section in sections.items():
         lines += [f"## {title}", "", *section, ""]
         print(title, round(time.process_time() - start), "s", flush=True)

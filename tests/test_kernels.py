@@ -36,7 +36,7 @@ def test_compiled_and_plain_python_agree(k, monkeypatch):
         )  # fmt: skip
         room.count_argmax(stack, counted)
         left = [room.mixture_likelihood(stack, scale, mixture, 1e-6, 50)]
-        left.append(room.expectation_maximization(stack, scale, em, 1e-4, 12, 40))
+        left.append(room.expectation_maximization(stack, scale, np.ones(len(stack)), em, 1e-4, 12, 40))
         room.simplex_quadratics(quadratic, linears, solved)
         if k == 2:
             left.append(room.binary_likelihood(stack, scale, newton, 1e-6, 50))
@@ -75,7 +75,7 @@ def test_the_searches_of_matching_are_the_same_in_plain_python(monkeypatch):
         room.nearest_by_order(scores, shares, bags, 0.5, found[3])
         quadratics, linears, solved = np.tile(np.eye(2), (7, 1, 1)), np.zeros((7, 2)), np.full((7, 2), 0.5)
         room.rank_quadratics(rows, table, above, beyond, quadratics, linears)
-        room.simplex_quadratics_each(quadratics, linears, solved)
+        room.simplex_quadratics_of(quadratics, np.arange(len(quadratics)), linears, solved)
         cells = np.zeros((7, 21))
         room.count_cells(rows[..., 1:2], np.array([0]), cells)
         bins = np.zeros((7, 6))
@@ -104,7 +104,7 @@ def test_newton_reaches_what_em_approaches(stack):
     start = np.full((len(stack), k), 1 / k)
     newton, em = start.copy(), start.copy()
     kernels.mixture_likelihood(stack, np.ones(k), newton, 1e-8, 200)
-    kernels.expectation_maximization(stack, np.ones(k), em, 1e-12, 12, 200_000)
+    kernels.expectation_maximization(stack, np.ones(k), np.ones(len(stack)), em, 1e-12, 12, 200_000)
     gradient = np.empty(k)
     for bag, found, approached in zip(stack, newton, em, strict=True):
         height = kernels.expectation_step(bag, np.ones(k), found, gradient)

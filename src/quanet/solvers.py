@@ -180,7 +180,9 @@ class _Search:
         steepest = np.abs(gradient).max(axis=1, keepdims=True)
         hessian[:, diagonal, diagonal] += RIDGE * (np.trace(hessian, axis1=1, axis2=2)[:, None] / k + RIDGE * steepest)
         there = here.copy()
-        kernels.simplex_quadratics_each(hessian, np.einsum("bij,bj->bi", hessian, here) - gradient, there)
+        kernels.simplex_quadratics_of(
+            hessian, np.arange(len(hessian)), np.einsum("bij,bj->bi", hessian, here) - gradient, there
+        )
         direction = there / there.sum(axis=1, keepdims=True) - here
         length = self._lengths(here, direction, gradient, bags, penalty)
         points[moving] = here + length[:, None] * direction

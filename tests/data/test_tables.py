@@ -55,7 +55,8 @@ def test_empty_cells_are_counted_and_the_first_is_named(column, tmp_path):
     [
         ("a.xlsx", b"x", r"ends in none of \.csv"),
         ("plain", b"x", "so its format is not known"),
-        ("a.csv", b"", "cannot be read as CSV: No columns to parse"),
+        ("a.csv", b"", "is empty. Give a table with a line of column names"),
+        ("a.tsv", b"", "is empty. Give a table with a line of column names"),
         ("a.csv", b"text,label\n", "has no rows"),
         ("a.csv", b'text\n"open', "cannot be read as CSV"),
         ("a.csv", b"text\n\xff\xfe\n", "cannot be read as CSV: .*utf-8"),

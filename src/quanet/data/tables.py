@@ -43,6 +43,8 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None) -> "pd
             table = pd.read_json(file, lines=True)
         else:
             table = pd.read_csv(file, sep="\t" if kind == ".tsv" else ",")
+    except pd.errors.EmptyDataError as error:
+        raise InvalidData(f"{file} is empty. Give a table with a line of column names, and rows below it.") from error
     except (ValueError, OSError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InvalidData(f"{file} cannot be read as {kind[1:].upper()}: {reason}") from error

@@ -19,6 +19,13 @@ from quanet.kernels.matching import count_cubic as count_cubic
 from quanet.kernels.matching import nearest_by_order as nearest_by_order
 from quanet.kernels.matching import nearest_of_two as nearest_of_two
 from quanet.kernels.matching import rank_quadratics as rank_quadratics
-from quanet.kernels.matching import simplex_quadratics_each as simplex_quadratics_each
+from quanet.kernels.priors import incremental_prior as incremental_prior
+from quanet.kernels.priors import smooth_likelihood as smooth_likelihood
 from quanet.kernels.quadratic import simplex_quadratic as simplex_quadratic
 from quanet.kernels.quadratic import simplex_quadratics as simplex_quadratics
+from quanet.kernels.quadratic import simplex_quadratics_of as simplex_quadratics_of
+from quanet.kernels.thresholds import CELLS as CELLS
+from quanet.kernels.thresholds import cells_of as cells_of
+from quanet.kernels.thresholds import median_sweep as median_sweep
+from quanet.kernels.weights import bounded_shifts as bounded_shifts
+from quanet.kernels.weights import mean_entries as mean_entries

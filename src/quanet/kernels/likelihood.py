@@ -130,9 +130,12 @@ def expectation_step(rows: FloatArray, scale: FloatArray, prevalence: FloatArray
 
 @compiled
 def expectation_maximization(
-    rows: FloatArray, scale: FloatArray, out: FloatArray, tol: float, min_iter: int, max_iter: int
+    rows: FloatArray, scale: FloatArray, trust: FloatArray, out: FloatArray, tol: float, min_iter: int, max_iter: int
 ) -> int:
-    """Run EM on every bag from ``out[i]`` until the mean change over classes is below `tol`; returns the unsettled."""
+    """Run EM on every bag from ``out[i]`` until the mean change over classes is below `tol`; returns the unsettled.
+
+    Each step is pulled to uniform shares by ``1 - trust[i]``; a trust of one is plain EM.
+    """
     k = rows.shape[2]
     gradient = np.empty(k)
     unsettled = 0
@@ -144,7 +147,7 @@ def expectation_maximization(
             expectation_step(rows[i], scale, out[i], gradient)
             change = 0.0
             for c in range(k):
-                updated = out[i, c] * gradient[c]
+                updated = trust[i] * out[i, c] * gradient[c] + (1.0 - trust[i]) / k
                 change += abs(updated - out[i, c])
                 out[i, c] = updated
             settled = step >= min_iter and change < tol * k

@@ -4,7 +4,6 @@ import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.kernels.compiler import compiled
-from quanet.kernels.quadratic import simplex_quadratic
 
 HELLINGER, TOPSOE, LIKELIHOOD = 0, 1, 2  # the divergences that have a compiled search
 
@@ -117,13 +116,6 @@ def nearest_of_two(
             if settled:
                 break
         out[i] = point
-
-
-@compiled
-def simplex_quadratics_each(quadratics: FloatArray, linears: FloatArray, out: FloatArray) -> None:
-    """Run `simplex_quadratic` on every row of `linears` and `out` with a matrix (b, k, k) for each."""
-    for i in range(len(linears)):
-        simplex_quadratic(quadratics[i], linears[i], out[i])
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quanet.arrays import FloatArray
+from quanet.arrays import FloatArray, IntArray
 from quanet.kernels.compiler import compiled
 
 
@@ -59,3 +59,10 @@ def simplex_quadratics(quadratic: FloatArray, linears: FloatArray, out: FloatArr
     """Run `simplex_quadratic` on every row of `linears` and `out` with one and the same matrix."""
     for i in range(len(linears)):
         simplex_quadratic(quadratic, linears[i], out[i])
+
+
+@compiled
+def simplex_quadratics_of(quadratics: FloatArray, which: IntArray, linears: FloatArray, out: FloatArray) -> None:
+    """Run `simplex_quadratic` on every row of `linears` and `out`, row i with ``quadratics[which[i]]``."""
+    for i in range(len(linears)):
+        simplex_quadratic(quadratics[which[i]], linears[i], out[i])

@@ -41,8 +41,12 @@ def expectation_maximization(
     n, k = posteriors.shape[-2:]
     bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)
     prevalences = np.tile(prior, (len(bags), 1))
-    iterate = kernels.binary_expectation_maximization if k == 2 else kernels.expectation_maximization
-    unsettled = iterate(bags, 1 / prior, prevalences, tol, FIRST_STOP, max_iter)  # p(x | y) ∝ p(y | x) / p(y)
+    scale = 1 / prior  # p(x | y) ∝ p(y | x) / p(y)
+    stops = tol, FIRST_STOP, max_iter
+    if k == 2:
+        unsettled = kernels.binary_expectation_maximization(bags, scale, prevalences, *stops)
+    else:
+        unsettled = kernels.expectation_maximization(bags, scale, np.ones(len(bags)), prevalences, *stops)
     return prevalences.reshape(*posteriors.shape[:-2], k), unsettled
 
 

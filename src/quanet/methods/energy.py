@@ -119,7 +119,7 @@ class CvMy(AggregativeQuantifier):
         quadratics += scale * (1 + 1e-10 * np.eye(k))
         linears += 1e-10 * scale[:, 0] * self.prior_
         found = np.tile(self.prior_, (len(bags), 1))
-        kernels.simplex_quadratics_each(quadratics, linears, found)
+        kernels.simplex_quadratics_of(quadratics, np.arange(len(quadratics)), linears, found)
         return found.reshape(*values.shape[:-2], k)
 
 

@@ -187,7 +187,7 @@ class KDEyCS(_KDEy):
         parts = np.maximum(means / np.where(largest > 0, largest, 1), 1e-12)
         quadratics = self.gram_ * (1 + 1e-10 * np.eye(k)) / (parts[:, :, None] * parts[:, None, :])
         found = np.full(parts.shape, 1 / k)
-        kernels.simplex_quadratics_each(quadratics, np.zeros(parts.shape), found)
+        kernels.simplex_quadratics_of(quadratics, np.arange(len(quadratics)), np.zeros(parts.shape), found)
         found /= parts
         found /= found.sum(axis=1, keepdims=True)
         found[largest[:, 0] <= 0] = self.prior_  # nothing in reach of any class

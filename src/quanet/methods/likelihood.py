@@ -63,7 +63,7 @@ def maximum_a_posteriori(
     >>> maximum_a_posteriori(posteriors, np.array([0.5, 0.5]), trust=0.5).round(3)
     array([0.427, 0.573])
     """
-    from quanet import kernels_priors as kernels
+    from quanet import kernels
 
     n, k = posteriors.shape[-2:]
     bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)
@@ -73,7 +73,7 @@ def maximum_a_posteriori(
     else:
         trusts = np.full(len(bags), float(trust))
     prevalences = np.tile(prior, (len(bags), 1))
-    kernels.pulled_expectation_maximization(bags, 1 / prior, trusts, prevalences, tol, max_iter)
+    kernels.expectation_maximization(bags, 1 / prior, trusts, prevalences, tol, 1, max_iter)
     return prevalences.reshape(*posteriors.shape[:-2], k)
 
 
@@ -135,7 +135,7 @@ def incremental_prior(posteriors: FloatArray, prior: FloatArray, retained: float
     >>> incremental_prior(posteriors, np.array([0.5, 0.5]), 0.5)
     array([0., 1.])
     """
-    from quanet import kernels_priors as kernels
+    from quanet import kernels
 
     n, k = posteriors.shape[-2:]
     bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)

@@ -263,7 +263,7 @@ class OEMQ(Calibrated):
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the penalised likelihood of every bag: (..., n, k) -> (..., k)."""
-        from quanet import kernels_priors as kernels
+        from quanet import kernels
 
         posteriors = check_rows(rows, width=len(self.classes_))
         n, k = posteriors.shape[-2:]

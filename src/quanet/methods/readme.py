@@ -206,7 +206,7 @@ class ReadMe(Quantifier):
 
 def explain(profiles: FloatArray, tables: FloatArray, quadratics: FloatArray, inverses: FloatArray) -> FloatArray:
     """The mean over sets of the shares nearest to the profiles' own: (..., n, m) -> (..., k)."""
-    from quanet import kernels_weights as kernels
+    from quanet import kernels
 
     m, k = inverses.shape[:2]
     bags = np.ascontiguousarray(profiles).reshape(-1, *profiles.shape[-2:])

@@ -10,6 +10,7 @@ the threshold to where it is not. Candidates are all posteriors of out-of-fold t
 """
 
 import warnings
+from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -72,7 +73,7 @@ def median_sweep(scores: FloatArray, curve: Curve) -> FloatArray:
     >>> float(median_sweep(np.array([0.1, 0.6, 0.6, 0.9]), curve))
     0.5
     """
-    from quanet import kernels_thresholds as kernels
+    from quanet import kernels
 
     bags = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
     found = np.empty(len(bags))
@@ -126,21 +127,11 @@ class _Threshold(TwoClasses):
 
 
 class _OneThreshold(_Threshold):
-    """What T50, MAX, X and TAC share: one threshold, chosen by its rates."""
+    """What T50, MAX, X and TAC share: the adjusted count at one threshold."""
 
     threshold_: float
     tpr_: float
     fpr_: float
-
-    def _miss(self, curve: Curve) -> FloatArray:
-        """How far each threshold is from the wanted one: (m,)."""
-        raise NotImplementedError
-
-    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        curve = self._curve(posteriors, codes)
-        # Of thresholds equally near the one with the larger denominator, the more stable one.
-        best = np.lexsort((curve.fpr - curve.tpr, self._miss(curve).round(12)))[0]
-        self.threshold_, self.tpr_, self.fpr_ = (float(part[best]) for part in curve)
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count at the threshold, then adjust: (..., n, 2) -> (..., 2)."""
@@ -148,7 +139,21 @@ class _OneThreshold(_Threshold):
         return self._shares(np.clip((counted - self.fpr_) / (self.tpr_ - self.fpr_), 0, 1))
 
 
-class T50(_OneThreshold):
+class _ChosenThreshold(_OneThreshold):
+    """What T50, MAX and X share: a threshold chosen by its rates."""
+
+    @abstractmethod
+    def _miss(self, curve: Curve) -> FloatArray:
+        """How far each threshold is from the wanted one: (m,)."""
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        curve = self._curve(posteriors, codes)
+        # Of thresholds equally near the one with the larger denominator, the more stable one.
+        best = np.lexsort((curve.fpr - curve.tpr, self._miss(curve).round(12)))[0]
+        self.threshold_, self.tpr_, self.fpr_ = (float(part[best]) for part in curve)
+
+
+class T50(_ChosenThreshold):
     r"""Adjusted count at the threshold that half of the positives reach: :math:`tpr \approx 0.5` (Forman 2006).
 
     Parameters
@@ -181,7 +186,7 @@ class T50(_OneThreshold):
         return np.abs(curve.tpr - 0.5)
 
 
-class MAX(_OneThreshold):
+class MAX(_ChosenThreshold):
     r"""Adjusted count at the threshold that maximises :math:`tpr - fpr`, the adjustment's denominator (Forman 2006).
 
     Parameters
@@ -206,7 +211,7 @@ class MAX(_OneThreshold):
         return curve.fpr - curve.tpr
 
 
-class X(_OneThreshold):
+class X(_ChosenThreshold):
     r"""Adjusted count where the two errors cross: :math:`fpr \approx 1 - tpr` (Forman 2006).
 
     Parameters

@@ -6,6 +6,7 @@ prevalences are :math:`p \propto w \rho`.
 """
 
 import warnings
+from abc import abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -73,7 +74,7 @@ def regularised_weights(counted: FloatArray, joint: FloatArray, rho: float) -> F
     shifts = (sizes * along / (sizes**2 + np.exp(high))) @ right
     outside = (shifts < -1).any(axis=1)
     if outside.any():
-        from quanet import kernels_weights as kernels
+        from quanet import kernels
 
         bounded = np.zeros((int(outside.sum()), len(joint)))
         kernels.bounded_shifts(joint, targets[outside], rho, *ends, STEPS, bounded)
@@ -101,8 +102,9 @@ class _Weighted(AggregativeQuantifier):
         self.shares_ = count(codes, posteriors.shape[1]) / len(codes)
         self.joint_ = RATES[self.outputs](posteriors, codes) * self.shares_
 
+    @abstractmethod
     def _weights_of(self, counted: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        """The same from what was counted: (..., k) -> (..., k)."""
 
     def weights(self, rows: ArrayLike) -> FloatArray:
         """How many times more frequent each class is than in training: (..., n, k) -> (..., k)."""

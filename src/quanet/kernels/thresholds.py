@@ -1,9 +1,9 @@
-"""The compiled loop of the median sweep: a bag's estimate at every threshold, and their median."""
+"""The median sweep: a bag's estimate at every threshold, and their median."""
 
 import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.kernels import compiled
+from quanet.kernels.compiler import compiled
 
 SHIFT = 44  # of a float: its exponent and eight digits are left, 256 cells for every power of two
 LOWEST = (1023 - 40) << 8  # scores below 2^-40, or as near to 1, share a cell

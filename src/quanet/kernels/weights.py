@@ -1,9 +1,9 @@
-"""The compiled loops of bounded problems: weights of at least zero, and many small problems on the simplex."""
+"""Weights of at least minus one, and means of table entries."""
 
 import numpy as np
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.kernels import compiled, simplex_quadratic
+from quanet.arrays import FloatArray
+from quanet.kernels.compiler import compiled
 
 SWEEPS = 2000  # coordinate descent settles far earlier unless classes cannot be told apart
 SETTLED = 1e-11
@@ -47,13 +47,6 @@ def bounded_shifts(
                 below = np.log(ridge)
             else:
                 above = np.log(ridge)
-
-
-@compiled
-def simplex_quadratics_of(quadratics: FloatArray, which: IntArray, linears: FloatArray, out: FloatArray) -> None:
-    """Run `simplex_quadratic` on every row of `linears` and `out`, row i with ``quadratics[which[i]]``."""
-    for i in range(len(linears)):
-        simplex_quadratic(quadratics[which[i]], linears[i], out[i])
 
 
 @compiled

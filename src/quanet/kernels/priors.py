@@ -1,35 +1,13 @@
-"""The compiled loops of likelihoods with a prior, and of labels given one instance after another."""
+"""Likelihoods with a prior, and labels given one instance after another."""
 
 import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.kernels import compiled, expectation_step, simplex_quadratic
+from quanet.kernels.compiler import compiled
+from quanet.kernels.likelihood import expectation_step
+from quanet.kernels.quadratic import simplex_quadratic
 
 NEVER = 1e-12  # the share of a class that no instance was given to yet
-
-
-@compiled
-def pulled_expectation_maximization(
-    rows: FloatArray, scale: FloatArray, trust: FloatArray, out: FloatArray, tol: float, max_iter: int
-) -> int:
-    """Run EM on every bag from ``out[i]``, each step pulled to uniform by 1 - trust[i]; returns the unsettled."""
-    k = rows.shape[2]
-    gradient = np.empty(k)
-    unsettled = 0
-    for i in range(rows.shape[0]):
-        settled = False
-        step = 0
-        while not settled and step < max_iter:
-            step += 1
-            expectation_step(rows[i], scale, out[i], gradient)
-            change = 0.0
-            for c in range(k):
-                updated = trust[i] * out[i, c] * gradient[c] + (1.0 - trust[i]) / k
-                change += abs(updated - out[i, c])
-                out[i, c] = updated
-            settled = change < tol * k
-        unsettled += not settled
-    return unsettled
 
 
 @compiled
