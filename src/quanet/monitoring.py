@@ -182,7 +182,7 @@ class Monitor(BaseEstimator):
                 f"the batches so far came with {KINDS[self.kind_]}, this one with {KINDS[kind]}. "
                 "Give every batch the same kind of date, or none at all."
             )
-        rows = self.quantifier.represent(X)
+        rows = self.quantifier._rows_of(X)  # noqa: SLF001
         if len(rows) < 2:
             raise InvalidBags(f"the batch has {len(rows)} instance; it needs at least 2. Pool it with its neighbours.")
         self._learn_variance(rows)

@@ -127,6 +127,7 @@ def batch_equals_loop(case: _Case) -> None:
     ragged = [np.arange(3), np.arange(5, 30), np.arange(3) + 7]
     together = fitted.predict_bags(case.pool, Bags(ragged))
     np.testing.assert_allclose(together, [fitted.aggregate(rows[bag]) for bag in ragged], atol=CLOSE)
+    np.testing.assert_allclose(fitted.predict_bags(fitted.read(case.pool), Bags(ragged)), together, atol=CLOSE)
 
 
 def classes_are_the_labels(case: _Case) -> None:

@@ -88,7 +88,7 @@ def diagnose(
     check_is_fitted(quantifier, "classes_")
     if _num_samples(X) < 2:
         raise InvalidBags(f"the bag has {_num_samples(X)} instance; a diagnosis needs at least 2, better 50 or more.")
-    bag = quantifier._inputs(X)  # noqa: SLF001
+    bag = quantifier._inputs_of(X)  # noqa: SLF001
     k = len(quantifier.classes_)
     held = _held_out(quantifier, X_held, y_held)
     if held is None:
@@ -136,7 +136,7 @@ def _held_out(quantifier: Quantifier, X_held: Any, y_held: ArrayLike | None) -> 
     if (X_held is None) != (y_held is None):
         raise InvalidData("X_held and y_held belong together: give both or none.")
     if X_held is not None and y_held is not None:
-        rows = quantifier._inputs(X_held)  # noqa: SLF001
+        rows = quantifier._inputs_of(X_held)  # noqa: SLF001
         codes = encode(check_labels(y_held, len(rows)), quantifier.classes_)
     elif quantifier._reads_posteriors and hasattr(quantifier, "held_rows_"):  # noqa: SLF001
         rows, codes = quantifier.held_rows_, quantifier.held_codes_

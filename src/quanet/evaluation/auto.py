@@ -226,6 +226,12 @@ class AutoQuantifier(Quantifier):
         check_is_fitted(self, "quantifier_")
         return self.quantifier_.represent(X)
 
+    def _inputs(self, X: Any) -> FloatArray:
+        return self.quantifier_._inputs(X)  # noqa: SLF001
+
+    def _rows(self, inputs: FloatArray) -> FloatArray:
+        return self.quantifier_._rows(inputs)  # noqa: SLF001
+
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """What the chosen quantifier makes of bags of rows: (..., n, d) -> (..., k)."""
         return self.quantifier_.aggregate(rows)

@@ -230,7 +230,7 @@ def likelihood_ratios(quantifier: Quantifier, X: Any) -> FloatArray:
     if _num_samples(X) == 0:
         raise InvalidBags("there are no instances. Give the bag, and its labelled part.")
     k = len(quantifier.classes_)
-    posteriors = check_posteriors(quantifier._inputs(X)[:, :k], k)  # noqa: SLF001
+    posteriors = check_posteriors(quantifier._inputs_of(X)[:, :k], k)  # noqa: SLF001
     if hasattr(quantifier, "held_rows_"):
         held = check_posteriors(quantifier.held_rows_[:, :k], k)
         codes = np.asarray(quantifier.held_codes_, dtype=np.intp)

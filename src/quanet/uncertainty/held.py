@@ -46,7 +46,7 @@ def held_of(quantifier: Quantifier, held_out: tuple[Any, Any] | None, *, least: 
     k = len(quantifier.classes_)
     if held_out is not None:
         X, y = held_out
-        inputs = quantifier._inputs(X)  # noqa: SLF001
+        inputs = quantifier._inputs_of(X)  # noqa: SLF001
         held = Held(inputs, encode(check_labels(y, len(inputs)), quantifier.classes_), k)
     elif hasattr(quantifier, "held_rows_"):
         held = Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), k)

@@ -149,7 +149,7 @@ def predict_interval_bags(
     least = least_held(level) if method == "conformal" or _prefers_conformal(quantifier, method) else LEAST_HELD
     held = held_of(quantifier, held_out, least=least, purpose=f"an interval of level {level}")
     chosen = _choose(quantifier, method, held)
-    inputs = quantifier._inputs(X)  # noqa: SLF001
+    inputs = quantifier._inputs_of(X)  # noqa: SLF001
     estimate = aggregate_bags(quantifier, quantifier._rows(inputs), bags)  # noqa: SLF001
     task = _Task(
         quantifier, inputs, bags, estimate, held, level, target == "bag", resamples, rng, kept=held_out is None
