@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quanet import correct_rate
@@ -42,6 +42,7 @@ def test_the_ends_are_reached_and_never_passed(share):
     assert 0.005 < found.upper[1] - found.lower[1] < 0.2
 
 
+@settings(max_examples=20)
 @given(
     st.integers(0, 300),
     st.integers(0, 30),
