@@ -43,7 +43,10 @@ class EDy(MatchingQuantifier):
     """
 
     about: ClassVar[About] = About(
-        "Kawakubo et al. 2016; Castaño et al. 2023", "any", "posteriors", "O(k^2 log m) an instance, once; O(n k) a bag"
+        "Kawakubo et al. (2016); Castaño et al. (2023)",
+        "any",
+        "posteriors",
+        "O(k^2 log m) an instance, once; O(n k) a bag",
     )
 
     def __init__(self, classifier: Any = None, *, metric: str = "manhattan", cv: Any = 5) -> None:
@@ -75,7 +78,7 @@ class CvMy(AggregativeQuantifier):
     array([0.1, 0.3, 0.6])
     """
 
-    about: ClassVar[About] = About("Castaño et al. 2023", "any", "posteriors", "O(n k (log n + k^2))")
+    about: ClassVar[About] = About("Castaño et al. (2023)", "any", "posteriors", "O(n k (log n + k^2))")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         k = len(self.classes_)
@@ -165,7 +168,7 @@ class SORD(_OfScores):
     array([0.25, 0.75])
     """
 
-    about: ClassVar[About] = About("Maletzke et al. 2019", "two", "posteriors", "O(n log n + m)")
+    about: ClassVar[About] = About("Maletzke et al. (2019)", "two", "posteriors", "O(n log n + m)")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         order = np.argsort(posteriors[:, 1], kind="stable")
@@ -244,7 +247,7 @@ class QUANTy(_OfScores):
     array([0.25, 0.75])
     """
 
-    about: ClassVar[About] = About("Castaño et al. 2023", "two", "posteriors", "O(n log n)")
+    about: ClassVar[About] = About("Castaño et al. (2023)", "two", "posteriors", "O(n log n)")
 
     def __init__(self, classifier: Any = None, *, quantiles: int = 8, cv: Any = 5) -> None:
         super().__init__(classifier, cv=cv)

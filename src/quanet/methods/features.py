@@ -109,7 +109,7 @@ class MatchingX(FeatureQuantifier):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("Firat 2016; Castaño et al. 2023", "any", "features", "O(n d + search)")
+    about: ClassVar[About] = About("Firat (2016); Castaño et al. (2023)", "any", "features", "O(n d + search)")
 
     def __init__(
         self,
@@ -159,7 +159,9 @@ class EDx(MatchingX):
     array([0.1, 0.3, 0.6])
     """
 
-    about: ClassVar[About] = About("Kawakubo et al. 2016", "any", "features", "O(n m d), once for a pool; O(n k) a bag")
+    about: ClassVar[About] = About(
+        "Kawakubo et al. (2016)", "any", "features", "O(n m d), once for a pool; O(n k) a bag"
+    )
 
     def __init__(self, features: Any = None, *, metric: str = "euclidean") -> None:
         FeatureQuantifier.__init__(self, features)
@@ -196,7 +198,7 @@ class KMM(MatchingX):
     """
 
     about: ClassVar[About] = About(
-        "Zhang et al. 2013; Iyer et al. 2014", "any", "features", "O(n m d), once for a pool; O(n k) a bag"
+        "Zhang et al. (2013); Iyer et al. (2014)", "any", "features", "O(n m d), once for a pool; O(n k) a bag"
     )
 
     def __init__(self, features: Any = None, *, gamma: float | None = None) -> None:

@@ -79,7 +79,7 @@ class HDy(MatchingQuantifier):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("González-Castro et al. 2013", "two", "posteriors", "O(n + bins)")
+    about: ClassVar[About] = About("González-Castro et al. (2013)", "two", "posteriors", "O(n + bins)")
     _two_classes: ClassVar[bool] = True
 
     def __init__(
@@ -145,7 +145,7 @@ class HDx(FeatureQuantifier):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("González-Castro et al. 2013", "two", "features", "O(n d + bins d)")
+    about: ClassVar[About] = About("González-Castro et al. (2013)", "two", "features", "O(n d + bins d)")
 
     def __init__(self, features: Any = None, *, bins: int | Sequence[int] = MANY_BINS, step: float = 0.01) -> None:
         super().__init__(features)

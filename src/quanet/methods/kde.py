@@ -90,7 +90,7 @@ class KDEyML(_KDEy):
     """
 
     about: ClassVar[About] = About(
-        "Moreo et al. 2024",
+        "Moreo et al. (2024)",
         "any",
         "posteriors",
         "O(m k) an instance, once (two classes: O(1)); O(n k^2) a step",
@@ -152,7 +152,7 @@ class KDEyCS(_KDEy):
     """
 
     about: ClassVar[About] = About(
-        "Moreo et al. 2024", "any", "posteriors", "O(m k) an instance, once, O(1) for two classes; O(n k + k^3) a bag"
+        "Moreo et al. (2024)", "any", "posteriors", "O(m k) an instance, once, O(1) for two classes; O(n k + k^3) a bag"
     )
 
     def _fit_densities(self, bandwidth: float) -> None:
@@ -218,7 +218,7 @@ class KDEyHD(_KDEy):
     array([0.1, 0.3, 0.6])
     """
 
-    about: ClassVar[About] = About("Moreo et al. 2024", "any", "posteriors", "O(n trials k), O(n) for two classes")
+    about: ClassVar[About] = About("Moreo et al. (2024)", "any", "posteriors", "O(n trials k), O(n) for two classes")
 
     def __init__(
         self,

@@ -86,7 +86,7 @@ class Matching(MatchingQuantifier):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("Firat 2016; Castaño et al. 2023", "any", "posteriors", "O(n k + search)")
+    about: ClassVar[About] = About("Firat (2016); Castaño et al. (2023)", "any", "posteriors", "O(n k + search)")
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class DMy(MatchingQuantifier):
     array([0.1, 0.3, 0.6])
     """
 
-    about: ClassVar[About] = About("Firat 2016; Moreo et al. 2021", "any", "posteriors", "O(n k + bins k^3)")
+    about: ClassVar[About] = About("Firat (2016); Moreo et al. (2021)", "any", "posteriors", "O(n k + bins k^3)")
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class DyS(MatchingQuantifier):
     array([0.25, 0.75])
     """
 
-    about: ClassVar[About] = About("Maletzke et al. 2019", "two", "posteriors", "O(n + bins)")
+    about: ClassVar[About] = About("Maletzke et al. (2019)", "two", "posteriors", "O(n + bins)")
     _two_classes: ClassVar[bool] = True
 
     def __init__(
@@ -214,7 +214,7 @@ class SMM(PACC):
     array([0.4, 0.6])
     """
 
-    about: ClassVar[About] = About("Hassan et al. 2020", "two", "posteriors", "O(n)")
+    about: ClassVar[About] = About("Hassan et al. (2020)", "two", "posteriors", "O(n)")
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit the classifier to instances X and labels y (n,), and learn its mean posteriors."""

@@ -85,7 +85,7 @@ class RUN(_Unfolding):
     array([0.1, 0.2, 0.3, 0.4])
     """
 
-    about: ClassVar[About] = About("Blobel 1985", "ordered", "posteriors", "O(n k + J k^2)")
+    about: ClassVar[About] = About("Blobel (1985)", "ordered", "posteriors", "O(n k + J k^2)")
 
     def _divergence(self) -> str:
         return "likelihood"
@@ -116,7 +116,7 @@ class Tikhonov(_Unfolding):
     """
 
     about: ClassVar[About] = About(
-        "Höcker and Kartvelishvili 1996; Bunse 2022", "ordered", "posteriors", "O(n k + k^3)"
+        "Höcker and Kartvelishvili (1996); Bunse (2022)", "ordered", "posteriors", "O(n k + k^3)"
     )
 
     def _divergence(self) -> str:
