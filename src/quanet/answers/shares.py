@@ -42,7 +42,8 @@ class Shares:
     total : of all instances together, arrays (k,).
     total_counted : (k,) the same, plainly counted.
     diagnosis : of all instances together.
-    diagnoses : of every group, its worst severity; "" where a group was too small to be diagnosed.
+    diagnoses : of every group: "alarm" where it is no mixture of the classes as training knew them, else "ok"; "" where
+        a group was too small to be diagnosed, or there were too many.
     skipped : rows that have no text, or no group, by the reason.
     source : where the instances come from.
     model : what is known of the model, for the reader: names and values.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "alarm": "bold red"}
 SIGNS = {"ok": "✓", "note": "·", "warning": "!", "alarm": "✗"}
 BAR = 24  # characters of a share of 100 %
+MOST = 200  # groups on a screen
 WIDE = 3  # classes, up to which a group is one line
 
 
@@ -38,9 +39,7 @@ def counts_table(counts: Mapping[Any, int], most: int) -> Table:
 
 def errors_table(errors: "HeldOut", name: str) -> Table:
     """Held-out errors beside those of a plain count."""
-    title = f"Mean error of a share, on {errors.bags} held-out bags of {errors.bag_size} at all prevalences"
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, title=title, title_justify="left")
-    table.title_style = ""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_row("", f"[bold]{escape(name)}[/]", f"[bold]{100 * errors.error:.1f}[/] points")
     if name != "CC":
         table.add_row("", "plain count of labels (CC)", f"{100 * errors.counted:.1f} points")
@@ -88,7 +87,7 @@ def _groups_table(shares: "Shares") -> Table:
     if len(shown) == 1:
         table.add_column("")
     table.add_column("")
-    for g, values in enumerate(shares.groups):
+    for g, values in enumerate(shares.groups[:MOST]):
         cells = [escape(value) for value in values] + [f"{shares.sizes[g]:,}"]
         for c in shown:
             cells += _cells(shares.interval, g, c)
@@ -110,7 +109,7 @@ def _long_table(shares: "Shares") -> Table:
     table.add_column(f"{shares.interval.level:.0%} interval", justify="right", no_wrap=True)
     table.add_column("")
     k = len(shares.classes)
-    for g, values in enumerate(shares.groups):
+    for g, values in enumerate(shares.groups[:MOST]):
         for c, name in enumerate(shares.classes.tolist()):
             lead = [*map(escape, values), f"{shares.sizes[g]:,}"] if c == 0 else [""] * (len(values) + 1)
             said = note_of(shares, g) if c == 0 else ""
@@ -141,8 +140,8 @@ def _cells(interval: Any, g: Any, c: int) -> list[str]:
 def note_of(shares: "Shares", g: int) -> str:
     """What must be known of a group's answer: too few instances, or unlike training."""
     words = ["few"] if shares.small[g] else []
-    if shares.diagnoses[g] in {"warning", "alarm"}:
-        words.append("[yellow]drift?[/]" if shares.diagnoses[g] == "warning" else "[red]drift[/]")
+    if shares.diagnoses[g] == "alarm":
+        words.append("[red]drift[/]")
     return ", ".join(words)
 
 
