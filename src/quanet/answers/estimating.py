@@ -65,7 +65,7 @@ def estimate_shares(
         sizes=bags.sizes,
         interval=interval,
         counted=counted,
-        small=(bags.sizes < 2) | (interval.width.max(axis=1) > 2 * WIDE),
+        small=(bags.sizes < FEW) | (interval.width.max(axis=1) > 2 * WIDE),
         total=_first(total),
         total_counted=weights @ counted,
         diagnosis=diagnose_reading(quantifier, reading, level=level, seed=seed),

@@ -38,7 +38,7 @@ class Shares:
     sizes : (g,) instances.
     interval : of every group, arrays (g, k).
     counted : (g, k) shares of the predicted labels, plainly counted: what an uncorrected answer would be.
-    small : (g,) groups whose interval is too wide to say much.
+    small : (g,) groups that are too small, or whose interval is too wide, to say much.
     total : of all instances together, arrays (k,).
     total_counted : (k,) the same, plainly counted.
     diagnosis : of all instances together.

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +19,6 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "alarm": "bold red
 SIGNS = {"ok": "✓", "note": "·", "warning": "!", "alarm": "✗"}
 BAR = 24  # characters of a share of 100 %
 MOST = 200  # groups on a screen
-WIDE = 3  # classes, up to which a group is one line
 
 
 def counts_table(counts: Mapping[Any, int], most: int) -> Table:
@@ -51,9 +52,11 @@ def shares_table(shares: "Shares", width: int) -> Table:
     """The answer: a line a class, or a line a group, or, for many classes, a line a group and class."""
     if not shares.keys:
         return _classes_table(shares)
-    columns = 12 * len(shares.keys) + 8 + 24 * len(shares.classes) + 10
-    if len(shares.classes) <= WIDE and columns <= max(width, 80):
-        return _groups_table(shares)
+    paper = Console(width=10_000)
+    for strips in (True, False) if len(shares.classes) == 2 else (False,):
+        table = _groups_table(shares, strips=strips)
+        if Measurement.get(paper, paper.options, table).maximum <= width:
+            return table
     return _long_table(shares)
 
 
@@ -76,22 +79,22 @@ def _classes_table(shares: "Shares") -> Table:
     return table
 
 
-def _groups_table(shares: "Shares") -> Table:
-    """A line a group; of two classes the second says all."""
+def _groups_table(shares: "Shares", *, strips: bool) -> Table:
+    """A line a group; of two classes the second says all, and may be drawn."""
     shown = range(1, 2) if len(shares.classes) == 2 else range(len(shares.classes))
     table = _begun(shares)
     for c in shown:
         name = escape(str(shares.classes.tolist()[c]))
         table.add_column(name, justify="right", style="bold", overflow="fold")
         table.add_column(f"{shares.interval.level:.0%} interval", justify="right", no_wrap=True)
-    if len(shown) == 1:
+    if strips:
         table.add_column("")
     table.add_column("")
     for g, values in enumerate(shares.groups[:MOST]):
         cells = [escape(value) for value in values] + [f"{shares.sizes[g]:,}"]
         for c in shown:
             cells += _cells(shares.interval, g, c)
-        if len(shown) == 1:
+        if strips:
             cells.append(_strip(shares, g, 1))
         table.add_row(*cells, note_of(shares, g), style="dim" if shares.small[g] else None)
     table.add_section()

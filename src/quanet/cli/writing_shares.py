@@ -23,7 +23,8 @@ def print_table(shares: "Shares", *, everything: bool) -> None:
     for line in diagnosis_lines(shares.diagnosis, everything=everything):
         console.print(line, highlight=False)
     if shares.small.any() and shares.keys:
-        note(f"few: the interval is wider than 20 points, in {int(shares.small.sum()):,} groups")
+        few = int(shares.small.sum())
+        note(f"few: below 20 instances, or an interval wider than 20 points, in {few:,} groups")
     if "alarm" in shares.diagnoses:
         note(f"drift: unlike any mixture of the classes as in training, {shares.diagnoses.count('alarm'):,} groups")
     if shares.keys and "" in shares.diagnoses:
