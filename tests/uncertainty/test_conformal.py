@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quanet.simplex import count
-from quanet.uncertainty.conformal import Errors, draw_bags, least_held
+from quanet.uncertainty.conformal import Errors, _learnt, draw_bags, least_held
 from quanet.uncertainty.held import Held, invert, towards_the_ends
 
 SHARES = towards_the_ends(21)
@@ -27,10 +29,28 @@ def test_normal_errors_give_about_the_normal_interval():
     np.testing.assert_allclose(spread, 0.05, atol=0.005)
 
 
-def test_errors_of_larger_bags_are_smaller():
+def test_errors_of_larger_bags_are_smaller_as_far_as_they_are_chance():
     errors = normal_errors(np.full(21, 0.05))
-    whole, half = (errors.ends(np.array([0.5]), 0.95, shrink) for shrink in (1.0, 0.5))
+    whole, half = (errors.ends(np.array([0.5]), 0.95, ratio) for ratio in (1.0, 0.25))
     np.testing.assert_allclose(half[1] - half[0], (whole[1] - whole[0]) / 2, rtol=0.02)
+    learnt = replace(errors, learnt=1.0).ends(np.array([0.5]), 0.95, 0.25)
+    np.testing.assert_allclose(learnt[:2], whole[:2])
+
+
+def test_a_tiny_bias_without_any_spread_at_an_end_does_not_widen_its_neighbours():
+    errors = normal_errors(np.full(21, 0.01)).errors
+    errors[-1] = -1e-4
+    lower, upper, _ = Errors(SHARES, errors).ends(np.array([0.5]), 0.95, 1.0)
+    np.testing.assert_allclose([lower[0], upper[0]], [0.48, 0.52], atol=0.004)
+
+
+def test_what_was_learnt_is_told_from_chance():
+    rng = np.random.default_rng(0)
+    others = np.tile([-1.0, 1.0] * 16, 41 * 12).reshape(41, 384)
+    errors = 0.6 * others + 0.8 * rng.normal(size=(41, 384))
+    np.testing.assert_allclose(_learnt(errors, 32), 0.36, atol=0.02)
+    np.testing.assert_allclose(_learnt(rng.normal(size=(41, 384)), 32), 0, atol=0.02)
+    assert _learnt(errors, 1) == 0
 
 
 def test_a_share_of_nothing_can_be_true():

@@ -38,7 +38,7 @@ class Drawn:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Lower and upper ends (k,) for the bag's estimate (k,), and the covariance of its error (k, k).
 
-        `held` are errors in bags of held-out rows, with the factor that makes them those of this bag's size.
+        `held` are errors in bags of held-out rows, with the ratio of their size to that of this bag.
         """
         errors = self.estimates - self.truths
         covariance = np.cov(errors.T)
@@ -48,7 +48,7 @@ class Drawn:
             return estimate - high, estimate - low, covariance
         ends = []
         for c, known in enumerate(held[0]):
-            spread = known.spread * held[1]
+            spread = known.spread(held[1])
             scaled = errors[:, c] / np.interp(self.truths[:, c], known.shares, spread)
             low, high = self._bounds(scaled, c, tail)
             ends.append(invert(estimate[c : c + 1], known.shares, low * spread, high * spread))

@@ -19,9 +19,8 @@ from quanet.simplex import to_counts
 from quanet.uncertainty.held import Held, invert, remembered, replicates, towards_the_ends
 
 SHARES = 41  # of a class that bags are drawn at, more of them near 0 and 1
-BAGS = 16_000  # drawn in all, at most
-INSTANCES = 2**24  # drawn in all, at most: of large bags fewer will do, since their errors are alike
-LARGEST = 2**14  # instances in a calibration bag; errors of larger ones are hardly the bag's chance any more
+BAGS = 16_000  # drawn in all
+LARGEST = 2**10  # instances in a calibration bag; errors of larger ones follow from what part of them is chance
 SURE = 0.9  # probability that what is said of a tail holds, whatever bags were drawn
 NEIGHBOURS = 2  # shares on either side whose scaled errors are taken together
 AT_A_TIME = 2**21  # instances drawn together
@@ -35,27 +34,31 @@ class Errors:
     ----------
     shares : (g,) true shares, ascending.
     errors : (g, b) of the bags at each.
+    learnt : share of the errors' variance that comes of what was learnt from held-out rows, which no larger bag makes
+        smaller.
     """
 
     shares: FloatArray
     errors: FloatArray
+    learnt: float = 0.0
 
-    @property
-    def spread(self) -> FloatArray:
-        """Standard deviation of the errors at every share, (g,)."""
-        return np.maximum(self.errors.std(axis=1), 1e-9)
+    def spread(self, ratio: float = 1.0) -> FloatArray:
+        """Standard deviation of the errors at every share, (g,), in bags `1 / ratio` times as large."""
+        shrink = np.sqrt(self.learnt + (1 - self.learnt) * ratio)
+        return np.maximum(self.errors.std(axis=1), 1e-9) * shrink
 
-    def ends(self, estimate: FloatArray, level: float, shrink: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def ends(self, estimate: FloatArray, level: float, ratio: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Lower and upper ends (b,) for estimates (b,), and the errors' standard deviation there (b,).
 
-        `shrink` multiplies the errors, for bags larger or smaller than those calibrated on.
+        `ratio` is the size of calibration bags over that of the bags in question.
         """
-        spread = self.spread
-        scaled = self.errors / spread[:, None]
+        spread, centre = self.spread(ratio), self.errors.mean(axis=1)
+        # Scaled around their mean: a bias that is the same in all bags, however small, is many times no spread at all.
+        scaled = (self.errors - centre[:, None]) / self.spread()[:, None]
         tail = (1 - level) / 2
-        bounds = np.array([_quantiles(_window(scaled, g), tail) for g in range(len(scaled))]).T * spread * shrink
+        bounds = np.array([_quantiles(_window(scaled, g), tail) for g in range(len(scaled))]).T * spread + centre
         lower, upper = invert(estimate, self.shares, bounds[0], bounds[1])
-        return lower, upper, np.interp(estimate, self.shares, spread) * shrink
+        return lower, upper, np.interp(estimate, self.shares, spread)
 
 
 def _window(values: FloatArray, g: int) -> FloatArray:
@@ -96,7 +99,7 @@ def calibrate_errors(
     k = held.k
     shares = towards_the_ends(SHARES)
     classes = 1 if k == 2 else k  # of two, one tells all
-    bags = max(20, min(BAGS, INSTANCES // size) // (SHARES * classes))
+    bags = max(20, BAGS // (SHARES * classes))
     found, scaled = [], []
     for c in range(k - classes, k):
         rest = rng.dirichlet(np.ones(k - 1), size=(SHARES, bags)) * (1 - shares[:, None, None])
@@ -105,11 +108,29 @@ def calibrate_errors(
         truth = counts / size if own else truth
         errors = (_estimates(quantifier, held, counts, rng) - truth).reshape(SHARES, bags, k)
         centre = truth[:, c].reshape(SHARES, bags)[:, 0]
-        found.append(Errors(centre, errors[..., c]))
+        found.append(Errors(centre, errors[..., c], _learnt(errors[..., c], len(replicates(quantifier)))))
         scaled.append((errors / np.maximum(errors.std(axis=1, keepdims=True), 1e-9)).reshape(-1, k))
     if k == 2:
-        found.insert(0, Errors(1 - found[0].shares[::-1], -found[0].errors[::-1]))
+        found.insert(0, Errors(1 - found[0].shares[::-1], -found[0].errors[::-1], found[0].learnt))
     return found, np.corrcoef(np.concatenate(scaled).T)
+
+
+def _learnt(errors: FloatArray, others: int) -> float:
+    """Share of the variance of errors (g, b) that lies between the quantifiers that made them, in turn."""
+    g, b = errors.shape
+    if others < 2:
+        return 0.0
+    residuals = (errors - errors.mean(axis=1, keepdims=True)) / np.maximum(errors.std(axis=1, keepdims=True), 1e-9)
+    owner = np.arange(g * b).reshape(g, b) % others
+    # By tenths of the shares: what a quantifier has learnt moves its estimates at neighbouring shares alike.
+    between = within = 0.0
+    for part, owners in zip(np.array_split(residuals, 10), np.array_split(owner, 10), strict=True):
+        n = np.bincount(owners.ravel(), minlength=others)
+        sums = np.bincount(owners.ravel(), part.ravel(), minlength=others)
+        spread = float((part**2).sum() - (sums**2 / n).sum()) / (part.size - others)
+        between += float((sums**2 / n).sum()) / others - spread
+        within += spread * float(n.mean())
+    return float(np.clip(between / max(between + within, 1e-12), 0, 1))
 
 
 def _estimates(quantifier: Quantifier, held: Held, counts: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -135,16 +156,16 @@ class Calibrations:
         self._found: dict[int, tuple[list[Errors], FloatArray]] = {}
 
     def of_size(self, quantifier: Quantifier, n: int) -> tuple[list[Errors], FloatArray, float]:
-        """Errors of every class in bags of about n, their correlation, and the factor that makes them those of n.
+        """Errors of every class in bags of about n, their correlation, and the ratio of those bags' size to n.
 
-        Errors shrink with the root of a bag's size; at most a factor of 1.2 is left to that rule. Those of very large
-        bags are taken to be no smaller than those of large ones: what was learnt from held-out rows stays uncertain.
+        What is chance in errors shrinks with the root of a bag's size; up to `LARGEST` that has a factor of 1.2 to do
+        at most.
         """
         size = min(max(2, round(2.0 ** (round(2 * np.log2(n)) / 2))), LARGEST)
         if size not in self._found:
             rng = np.random.default_rng([self._seed, size])
             self._found[size] = calibrate_errors(quantifier, self._held, size=size, own=self._own, rng=rng)
-        return *self._found[size], float(np.sqrt(size / min(n, LARGEST)))
+        return *self._found[size], size / n
 
     def ends(
         self, quantifier: Quantifier, estimate: FloatArray, sizes: IntArray, level: float
@@ -154,9 +175,9 @@ class Calibrations:
         correlations = np.empty((*estimate.shape, estimate.shape[1]))
         for n in np.unique(sizes).tolist():
             mine = sizes == n
-            found, correlations[mine], shrink = self.of_size(quantifier, n)
+            found, correlations[mine], ratio = self.of_size(quantifier, n)
             for c, errors in enumerate(found):
-                lower[mine, c], upper[mine, c], spread[mine, c] = errors.ends(estimate[mine, c], level, shrink)
+                lower[mine, c], upper[mine, c], spread[mine, c] = errors.ends(estimate[mine, c], level, ratio)
         return lower, upper, spread[:, :, None] * correlations * spread[:, None, :]
 
 

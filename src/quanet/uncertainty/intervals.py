@@ -53,8 +53,8 @@ class _Task:
     def held_errors(self, n: int) -> tuple[list[Errors], float] | None:
         if self.held is None:
             return None
-        found, _, shrink = self.calibrations().of_size(self.quantifier, n)
-        return found, shrink
+        found, _, ratio = self.calibrations().of_size(self.quantifier, n)
+        return found, ratio
 
 
 def predict_interval(
