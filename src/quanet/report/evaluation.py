@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quanet.evaluation.cells import Cell, Outcome
-from quanet.report.bagged import CONSTANT, coverage_chart, estimates_chart, methods_chart, shift_chart
+from quanet.report.bagged import coverage_chart, estimates_chart, methods_chart, shift_chart
 from quanet.report.charts import Rows
 from quanet.report.numbers import between, level_text, listing, many, percent, plain, points
 from quanet.report.plots.rows import rows_figure
@@ -39,7 +39,11 @@ def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str
     facts = [
         (f"bags of {_sizes(first)}", f"{len(first):,}"),
         (f"mean absolute error of {name}", points(errors[name])),
-        *((f"of {other}", points(error)) for other, error in errors.items() if other not in {name, CONSTANT}),
+        *(
+            (f"of {other}, a plain count", points(errors[other]))
+            for other in ("CC",)
+            if other in errors and other != name
+        ),
         (f"of the {level_text(level)} intervals hold the truth", percent(covered)),
     ]
     if evaluation.limit is not None:
@@ -98,7 +102,7 @@ def summarize_comparison(comparison: Comparison, *, settings: Sequence[tuple[str
         ("methods" + (f"; {len(comparison.failed)} could not run" if comparison.failed else ""), f"{len(names):,}"),
         (f"bags of {_sizes(first)}", f"{len(first):,}"),
         (f"mean absolute error of {names[0]}", points(mean[names[0]])),
-        *((f"of {name}", points(mean[name])) for name in ("CC",) if name in mean and name != names[0]),
+        *((f"of {name}, a plain count", points(mean[name])) for name in ("CC",) if name in mean and name != names[0]),
     ]
     facts += [] if limit is None else [("least error the classifier allows", points(limit))]
     verdict = (

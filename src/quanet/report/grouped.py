@@ -92,8 +92,11 @@ def shown_classes(shares: Shares, focus: Any, most: int) -> list[int]:
     return [int(c) for c in order[:most]]
 
 
-def trend_grid(shares: Shares, *, focus: Any = None) -> Grid:
-    """Shares over time: a panel for everything else that was grouped by, or else one a class."""
+def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = None) -> Grid:
+    """Shares over time: a panel for everything else that was grouped by, or else one a class.
+
+    Where the truth is known, (g, k), it stands beside the estimates, and so does the plain count.
+    """
     at = time_key(shares)
     assert at is not None
     every = strands(shares)
@@ -110,7 +113,11 @@ def trend_grid(shares: Shares, *, focus: Any = None) -> Grid:
         )
     else:
         panels = tuple(
-            Panel((_line(shares, every[0], c),), str(shares.classes[c]) if len(picked) > 1 else "") for c in picked
+            Panel(
+                (_line(shares, every[0], c, named=truth is None), *_beside(shares, every[0], c, truth)),
+                str(shares.classes[c]) if len(picked) > 1 else "",
+            )
+            for c in picked
         )
     alone = picked[0] if len(picked) == 1 else None
     mark = None if alone is None else float(shares.total.estimate[alone])
@@ -119,14 +126,25 @@ def trend_grid(shares: Shares, *, focus: Any = None) -> Grid:
         "date",
         ylabel="share" if alone is None else f"share of {shares.classes[alone]}",
         gap=LONGEST[shares.keys[at].period] + 0.5,
-        mark=None if mark is None else (mark, f"all: {percent(mark)}"),
+        mark=(mark, f"all: {percent(mark)}") if mark is not None and truth is None else None,
     )
 
 
-def _line(shares: Shares, strand: Strand, c: int, colour: str = "blue") -> Line:
+def _line(shares: Shares, strand: Strand, c: int, colour: str = "blue", *, named: bool = True) -> Line:
     at = strand.positions
     estimate, lower, upper = (getattr(shares.interval, part)[at, c] for part in ("estimate", "lower", "upper"))
-    return Line(str(shares.classes[c]), strand.dates, estimate, lower, upper, shares.small[at], colour)
+    name = str(shares.classes[c]) if named else "estimate"
+    return Line(name, strand.dates, estimate, lower, upper, shares.small[at], colour)
+
+
+def _beside(shares: Shares, strand: Strand, c: int, truth: FloatArray | None) -> tuple[Line, ...]:
+    if truth is None:
+        return ()
+    at = strand.positions
+    return (
+        Line("plain count", strand.dates, shares.counted[at, c], colour="vermilion", style="quiet"),
+        Line("truth", strand.dates, truth[at, c], colour="ink", style="dashed"),
+    )
 
 
 def trend_note(shares: Shares, *, focus: Any = None) -> str:

@@ -15,11 +15,12 @@ from quanet.report.grouped import (
     shown_classes,
     strands,
     time_key,
+    trend_grid,
     trend_note,
 )
 from quanet.report.numbers import between, level_text, listing, many, percent, plain, points
-from quanet.report.plots import trend_figure
 from quanet.report.plots.canvas import WIDTH
+from quanet.report.plots.lines import lines_figure
 from quanet.report.plots.rows import rows_figure
 from quanet.report.plots.vector import make_chart
 from quanet.report.summary import Section, Summary
@@ -48,7 +49,7 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
     position_of(shares.classes, focus)
     sections = []
     if time_key(shares) is not None and strands(shares):
-        sections.append(_trend_section(shares, focus))
+        sections.append(trend_section(shares, focus=focus))
     elif shares.keys:
         sections.append(group_section(shares, focus=focus))
     sections += [_whole_section(shares), diagnosis_section(shares.diagnosis)]
@@ -144,7 +145,8 @@ def _ends(shares: Shares, g: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     return shares.interval.estimate[g], shares.interval.lower[g], shares.interval.upper[g]
 
 
-def _trend_section(shares: Shares, focus: Any) -> Section:
+def trend_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None = None) -> Section:
+    """Shares over time; beside the truth, (g, k), where that is known."""
     at = time_key(shares)
     assert at is not None
     others = [str(key) for place, key in enumerate(shares.keys) if place != at]
@@ -156,14 +158,20 @@ def _trend_section(shares: Shares, focus: Any) -> Section:
     what = f"Share of {shares.classes[c]}" if alone else "Shares of classes"
     by = f" and {listing(others)}" if others else ""
     caption = (
-        f"{what} by {shares.keys[at]}{by}. Bands: {level_text(shares.total.level)} intervals; hollow: small groups"
-        + ("; dashed: all together." if alone else ".")
+        f"{what} by {shares.keys[at]}{by}. Bands: {level_text(shares.total.level)} intervals"
+        + ("; hollow: small groups" if shares.small.any() else "")
+        + (f"; dashed: {'all together' if truth is None else 'the truth'}." if alone else ".")
     )
     panels = f", for each of {many(len(found), 'group')}" if others else ""
     told = " ".join(filter(None, paragraphs))
     alt = f"Lines with bands over {many(len(found[0].dates), 'period')}{panels}. {told}".strip()
-    table = shares_table(shares)
-    chart = make_chart("trend", caption, alt, table, lambda width: trend_figure(shares, focus=focus, width=width))
+    chart = make_chart(
+        "trend",
+        caption,
+        alt,
+        shares_table(shares, truth=truth),
+        lambda width: lines_figure(trend_grid(shares, focus=focus, truth=truth), width=width),
+    )
     return Section("Over time", tuple(filter(None, paragraphs)), charts=(chart,))
 
 
