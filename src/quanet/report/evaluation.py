@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -236,7 +237,7 @@ def _ranking(comparison: Comparison) -> Table:
     for i, name in enumerate(comparison.results):
         entries = []
         for metric, errors in comparison.errors.items():
-            p = float(comparison.p_values[metric][i])
+            p = float(comparison.p_values[metric][i]) if metric in comparison.p_values else math.nan
             best = bool(errors[i] == np.nanmin(errors))
             entries += [Entry(f"{errors[i]:.4f}", best=best), Entry(*(() if np.isnan(p) else (_probability(p),)))]
         rows.append((name, (*entries, Entry(f"{comparison.seconds[i]:.2f}"))))

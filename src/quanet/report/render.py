@@ -106,7 +106,7 @@ def to_markdown(tables: Sequence[Table]) -> str:
 
 def _markdown(table: Table) -> str:
     def clean(text: str) -> str:
-        return re.sub(r"([\\|*_\[\]]|<(?=[a-zA-Z/!]))", r"\\\1", text)
+        return re.sub(r"([\\|*_\[\]]|<(?=[a-zA-Z/!]))", r"\\\1", " ".join(text.split()))
 
     def cell(entry: Entry) -> str:
         value = f"**{clean(entry.text)}**" if entry.best else clean(entry.text)
@@ -114,7 +114,7 @@ def _markdown(table: Table) -> str:
 
     titles = [clean(" ".join(filter(None, (column.group, column.title)))) for column in table.columns]
     lines = [
-        f"| {' | '.join([table.corner, *titles])} |",
+        f"| {' | '.join([clean(table.corner), *titles])} |",
         f"|---|{'---:|' * len(titles)}",
         *(f"| {' | '.join([clean(name), *map(cell, entries)])} |" for name, entries in table.rows),
     ]
