@@ -34,7 +34,7 @@ def test_an_evaluation_says_how_far_off_beside_a_plain_count():
     )
     facts = dict(summary.facts)
     assert facts["bags of 500"] == "88"
-    assert facts["least error its classifier allows"] == "0.80 points"
+    assert facts["least error of an unbiased method"] == "0.80 points"
     assert facts["of the 95 % intervals hold the truth"] == f"{100 * evaluation.covered.mean():.1f} %"
     assert [section.title for section in summary.sections][:3] == [
         "Estimates against the truth",

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from quanet.answers.shares import Key
+from quanet.diagnostics.findings import Diagnosis
 from quanet.errors import InvalidSetting
 from quanet.report.grouped import class_rows, group_rows, start_of, strands, time_key, trend_grid, trend_note
-from quanet.report.shares import group_section, shares_table, summarize_shares, trend_section
+from quanet.report.plots import trend_figure
+from quanet.report.shares import group_section, share_entry, shares_table, summarize_shares, trend_section
 from tests.report.made_answers import by_product, interval, made_shares, monthly, monthly_by_product
 
 CLASSES = np.array(["negative", "positive"])
@@ -133,6 +135,24 @@ def test_what_is_too_much_for_panels_is_said():
     )
 
 
+def test_a_chart_has_no_more_points_than_a_page_should_carry():
+    days = [str(np.datetime64("2020-01-01") + day) for day in range(1500)]
+    one = made_shares(keys=[("date", "day")], groups=[(day,) for day in days], classes=tuple("abc"))
+    assert len(trend_grid(one).panels) == 2
+    assert trend_note(one) == "Shown: the 2 commonest of 3 classes; the table has all."
+    both = made_shares(
+        keys=[("shop",), ("date", "day")], groups=[(s, day) for s in "xyz" for day in days], classes=tuple("abc")
+    )
+    assert [len(panel.lines) for panel in trend_grid(both).panels] == [1, 1]
+    assert trend_note(both) == "Shown: the 2 largest of 3 groups and the commonest of 3 classes; the table has all."
+
+
+def test_dates_that_are_none_leave_a_chart_of_groups():
+    shares = replace(monthly(3), groups=(("early",), ("late",), ("later",)))
+    assert summarize_shares(shares).sections[0].title == "By date (month)"
+    assert len(trend_figure(shares).axes[0].get_yticklabels()) == 3
+
+
 def test_the_truth_stands_beside_where_it_is_known():
     shares = monthly(4)
     [panel] = trend_grid(shares, truth=shares.counted).panels
@@ -140,6 +160,14 @@ def test_the_truth_stands_beside_where_it_is_known():
     np.testing.assert_allclose(panel.lines[2].y, shares.counted[:, 1])
     section = trend_section(shares, truth=shares.counted)
     assert section.charts[0].table.columns[-1].title == "true positive"
+
+
+def test_what_is_not_known_is_left_out():
+    shares = replace(three(), diagnosis=Diagnosis([]))
+    summary = summarize_shares(shares)
+    assert "Can it be believed?" not in [section.title for section in summary.sections]
+    assert "gravest finding" not in dict(summary.facts)
+    assert share_entry(np.nan, np.nan, np.nan).text == "--"
 
 
 def test_rows_are_ordered_by_share():

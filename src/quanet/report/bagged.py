@@ -93,7 +93,11 @@ def shift_chart(cells: Mapping[Cell, Outcome], *, limit: float | None) -> Chart:
         mark=mark,
     )
     left = f" Shown: {listing(drawn)}; the table has all methods." if len(drawn) < len(shown) else ""
-    bound = f" Limit: {points(limit)}, the least that an unbiased method reaches." if mark and limit else ""
+    bound = (
+        f" Limit: {points(limit)}, the least of an unbiased method; near 0 and 100 % others can be below."
+        if mark and limit
+        else ""
+    )
     far = "; ".join(f"{name} {points(float(shown[name].middle[-1]))}" for name in drawn)
     return make_chart(
         "shift",

@@ -48,7 +48,7 @@ def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str
         (f"of the {level_text(level)} intervals hold the truth", percent(covered)),
     ]
     if evaluation.limit is not None:
-        facts.append(("least error its classifier allows", points(float(evaluation.limit.errors.mean()))))
+        facts.append(("least error of an unbiased method", points(float(evaluation.limit.errors.mean()))))
     limit = None if evaluation.limit is None else float(evaluation.limit.errors.mean())
     sections = [
         Section(
@@ -105,7 +105,7 @@ def summarize_comparison(comparison: Comparison, *, settings: Sequence[tuple[str
         (f"mean absolute error of {names[0]}", points(mean[names[0]])),
         *((f"of {name}, a plain count", points(mean[name])) for name in ("CC",) if name in mean and name != names[0]),
     ]
-    facts += [] if limit is None else [("least error the classifier allows", points(limit))]
+    facts += [] if limit is None else [("least error of an unbiased method", points(limit))]
     verdict = (
         f"No significant difference from {names[0]}: {listing(alike)} (paired test of {metric.upper()}, p ≥ {ALPHA})."
         if alike

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LINES = 4  # in a panel, where there are several
 PANELS = 12
+POINTS = 4000  # of a chart: some 150 KB in each of its widths
 ROWS = 30
 LONGEST = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}  # days
 
@@ -99,17 +100,15 @@ def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = 
     """
     at = time_key(shares)
     assert at is not None
-    every = strands(shares)
-    picked = shown_classes(shares, focus, LINES if len(every) > 1 else PANELS)
-    several = len(every) > 1
-    if several:
+    every, picked = _trend_parts(shares, focus)
+    if len(strands(shares)) > 1:
         panels = tuple(
             Panel(
                 tuple(_line(shares, strand, c, colour) for c, colour in zip(picked, SERIES, strict=False)),
                 strand.title,
                 f"n = {shares.sizes[strand.positions].sum():,}",
             )
-            for strand in every[:PANELS]
+            for strand in every
         )
     else:
         panels = tuple(
@@ -149,14 +148,25 @@ def _beside(shares: Shares, strand: Strand, c: int, truth: FloatArray | None) ->
 
 def trend_note(shares: Shares, *, focus: Any = None) -> str:
     """What the chart over time leaves out."""
+    kept, picked = _trend_parts(shares, focus)
+    every = len(strands(shares))
+    left = [f"the {len(kept)} largest of {every:,} groups" if len(kept) > 1 else f"the largest of {every:,} groups"]
+    return _note(shares, left if len(kept) < every else [], picked, focus)
+
+
+def _trend_parts(shares: Shares, focus: Any) -> tuple[list[Strand], list[int]]:
+    """Strands and classes that the chart over time shows: no more points than a page should carry."""
     every = strands(shares)
-    left = [f"the {PANELS} largest of {len(every):,} groups"] if len(every) > PANELS else []
-    return _note(shares, left, shown_classes(shares, focus, LINES if len(every) > 1 else PANELS))
+    dates = max(len(strand.dates) for strand in every)
+    most = min(LINES, POINTS // (2 * dates)) if len(every) > 1 else min(PANELS, POINTS // dates)
+    picked = shown_classes(shares, focus, max(1, most))
+    return every[: max(1, min(PANELS, POINTS // (dates * len(picked))))], picked
 
 
-def _note(shares: Shares, left: list[str], picked: list[int]) -> str:
-    if 1 < len(picked) < len(shares.classes):
-        left = [*left, f"the {len(picked)} commonest of {len(shares.classes)} classes"]
+def _note(shares: Shares, left: list[str], picked: list[int], focus: Any) -> str:
+    if position_of(shares.classes, focus) is None and len(picked) < len(shares.classes):
+        which = f"the {len(picked)} commonest" if len(picked) > 1 else "the commonest"
+        left = [*left, f"{which} of {len(shares.classes)} classes"]
     return f"Shown: {' and '.join(left)}; the table has all." if left else ""
 
 
@@ -199,7 +209,7 @@ def group_rows(
 def group_note(shares: Shares, *, focus: Any = None, columns: int = 4) -> str:
     """What the chart of groups leaves out."""
     left = [f"the {ROWS} largest of {len(shares.groups):,} groups"] if len(shares.groups) > ROWS else []
-    return _note(shares, left, shown_classes(shares, focus, columns))
+    return _note(shares, left, shown_classes(shares, focus, columns), focus)
 
 
 def group_name(group: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,8 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
         sections.append(trend_section(shares, focus=focus))
     elif shares.keys:
         sections.append(group_section(shares, focus=focus))
-    sections += [_whole_section(shares), diagnosis_section(shares.diagnosis)]
+    sections.append(_whole_section(shares))
+    sections += [diagnosis_section(shares.diagnosis)] if len(shares.diagnosis) else []
     return Summary(
         title=f"Shares in {shares.source}" if shares.source else "Shares",
         answer=_answer(shares, focus),
@@ -102,7 +104,7 @@ def _facts(shares: Shares) -> tuple[tuple[str, str], ...]:
         told = f", {small:,} of them small" if small else ""
         facts.append((f"groups by {' and '.join(map(str, shares.keys))}{told}", f"{len(shares.groups):,}"))
     facts.append(("level of the intervals", level_text(shares.total.level)))
-    facts.append(("gravest finding", shares.diagnosis.severity))
+    facts += [("gravest finding", shares.diagnosis.severity)] if len(shares.diagnosis) else []
     facts += skipped_facts(shares.skipped)
     return tuple(facts)
 
@@ -137,7 +139,9 @@ def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
 
 
 def share_entry(estimate: float, lower: float, upper: float) -> Entry:
-    """A share and its interval in a table in percent."""
+    """A share and its interval in a table in percent; nothing where there is none."""
+    if math.isnan(estimate):
+        return Entry()
     return Entry(f"{100 * estimate:.1f}", detail=f"{100 * lower:.1f} to {100 * upper:.1f}")
 
 

@@ -84,7 +84,7 @@ def _panel(ax: Axes, panel: Panel, grid: Grid) -> None:
         ax.axhline(grid.mark[0], color=colour("muted"), linewidth=0.8, linestyle=(0, (4, 3)), zorder=1.5)
     if grid.event:
         ax.axvline(grid.event[0], color=colour("vermilion"), linewidth=1.2, zorder=2)
-    most = POINTS if len(grid.panels) == 1 else POINTS // 2
+    most = 0 if grid.diagonal else POINTS if len(grid.panels) == 1 else POINTS // 2
     alone = sum(line.style == "line" for line in panel.lines) == 1
     for line in panel.lines:
         _line(ax, line, grid, pointed=len(line.y) <= most and (alone or grid.x != "date"))
