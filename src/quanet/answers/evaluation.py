@@ -1,13 +1,28 @@
 """How well a model does on labelled instances: what `quanet evaluate` answers."""
 
+import math
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.answers.drawing import Drawn
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.diagnostics.findings import Diagnosis
-from quanet.evaluation.limits import Limit
+from quanet.bags import Bags
+from quanet.base import Quantifier, ReadInstances
+from quanet.diagnostics.diagnose import diagnose
+from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.errors import InvalidBags, InvalidData, QuanetWarning
+from quanet.evaluation.limits import Limit, pool_limit
 from quanet.evaluation.results import Results
-from quanet.uncertainty.regions import Interval
+from quanet.simplex import count, encode, prevalence_of
+from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
+from quanet.uncertainty.regions import ROUNDING, Interval
+
+RESAMPLES = 100  # of every bag, where intervals are bootstrapped: over so many bags the coverage is known well enough
+FEWEST = 10  # of a class, to calibrate posteriors on the pool for the limit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +55,7 @@ class Evaluation:
     model: dict[str, Any] = field(default_factory=dict)
 
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
     """Errors of many methods on the same bags, best first.
@@ -67,3 +83,109 @@ class Comparison:
     protocol: str
     train: str
     test: str
+
+
+def evaluate_model(
+    quantifier: Quantifier,
+    read: ReadInstances,
+    labels: ArrayLike,
+    drawn: Drawn,
+    *,
+    name: str = "",
+    texts: Any = None,
+    level: float = 0.95,
+    rng: int = 0,
+    source: str = "",
+    model: dict[str, Any] | None = None,
+) -> Evaluation:
+    """Estimates and intervals of a fitted quantifier for bags of labelled instances, beside those of simpler ones.
+
+    Parameters
+    ----------
+    quantifier : fitted.
+    read : the pool, as its `read` gave it.
+    labels : (n,) of the pool.
+    drawn : bags of the pool, see `draw_bags`.
+    name : of the quantifier among the results; its class's where none is given.
+    texts : of the pool, if it has any, for what the diagnosis says of their words.
+    level : of the intervals.
+    rng : seed of what is random in intervals.
+    source, model : for the reader.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> from quanet.answers.drawing import Drawing, draw_bags
+    >>> X, y = Gaussians().draw([0.5, 0.5], 1000, rng=0)
+    >>> quantifier = EMQ().fit(X, y)
+    >>> X, y = Gaussians().draw([0.3, 0.7], 600, rng=1)
+    >>> drawn = draw_bags(Drawing(repeats=5), y, quantifier.classes_, rng=2)
+    >>> found = evaluate_model(quantifier, quantifier.read(X), y, drawn)
+    >>> list(found.results), bool(found.covered.mean() > 0.85)
+    (['EMQ', 'CC', 'TrainPrevalence'], True)
+    """
+    named = name or type(quantifier).__name__
+    quantifier = getattr(quantifier, "quantifier_", quantifier)  # what a search has chosen
+    classes, bags = quantifier.classes_, drawn.bags
+    with warnings.catch_warnings():
+        # That a method has kept no held-out rows is said once, in the diagnosis, and not for every bag.
+        warnings.simplefilter("ignore", QuanetWarning)
+        resamples = max(RESAMPLES, math.ceil(2 / (1 - level)))
+        interval = predict_interval_bags(quantifier, read, bags, level, resamples=resamples, rng=rng)
+        whole = predict_interval(quantifier, read, level, rng=rng)
+    truth = bags.prevalences
+    estimates = {named: interval.estimate}
+    posteriors = posteriors_in(quantifier, read)
+    if posteriors is not None:
+        estimates.setdefault("CC", counted(posteriors, bags))
+    estimates.setdefault("TrainPrevalence", np.tile(quantifier.prior_, (len(bags), 1)))
+    inside = (truth >= interval.lower - ROUNDING) & (truth <= interval.upper + ROUNDING)
+    return Evaluation(
+        results={key: Results(truth, one, classes, bags.sizes, bags.labels) for key, one in estimates.items()},
+        interval=interval,
+        covered=inside.astype(float),
+        prior=quantifier.prior_,
+        whole_truth=prevalence_of(labels, classes),
+        whole=whole,
+        diagnosis=_diagnosis(quantifier, read, texts, level),
+        limit=None if posteriors is None else known_limit(posteriors, labels, classes, drawn.bag_size),
+        protocol=drawn.protocol,
+        source=source,
+        model=model or {},
+    )
+
+
+def posteriors_in(quantifier: Quantifier, read: ReadInstances) -> FloatArray | None:
+    """Posteriors (n, k) among what a quantifier has read, if it reads such."""
+    reads = quantifier._reads_posteriors  # noqa: SLF001
+    return read.inputs[:, : len(quantifier.classes_)] if reads else None
+
+
+def counted(posteriors: FloatArray, bags: Bags) -> FloatArray:
+    """Shares of the most probable labels in bags, plainly counted: (n, k), b bags -> (b, k).
+
+    Examples
+    --------
+    >>> counted(np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]), Bags([[0, 1], [1, 2]]))
+    array([[1. , 0. ],
+           [0.5, 0.5]])
+    """
+    k = posteriors.shape[1]
+    labels = posteriors.argmax(axis=1)
+    owner = np.repeat(np.arange(len(bags)), bags.sizes)
+    counts = np.bincount(owner * k + labels[bags.flat], minlength=len(bags) * k).reshape(len(bags), k)
+    return counts / bags.sizes[:, None]
+
+
+def known_limit(posteriors: FloatArray, labels: ArrayLike, classes: LabelArray, bag_size: int | None) -> Limit | None:
+    """The least error that posteriors of a pool allow; None for bags of many sizes, or too few of a class to say."""
+    if bag_size is None or count(encode(labels, classes), len(classes)).min() < FEWEST:
+        return None
+    return pool_limit(posteriors, labels, classes, bag_size=bag_size)
+
+
+def _diagnosis(quantifier: Quantifier, read: ReadInstances, texts: Any, level: float) -> Diagnosis:
+    try:
+        return diagnose(quantifier, read, texts=texts, level=level)
+    except (InvalidData, InvalidBags) as error:  # too few held-out instances of a class, which the error says
+        return Diagnosis([Finding("prior shift", "note", f"The bag was not checked: {error}")])

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.base import Quantifier
+from quanet.base import Quantifier, ReadInstances
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels, check_posteriors
 from quanet.diagnostics.findings import Diagnosis, Finding
@@ -47,6 +47,7 @@ def diagnose(
     quantifier: Quantifier,
     X: Any,
     *,
+    texts: Any = None,
     X_held: Any = None,
     y_held: ArrayLike | None = None,
     level: float = 0.95,
@@ -69,6 +70,7 @@ def diagnose(
     quantifier : fitted, one that reads posteriors; what it needs of training it has kept if it learns from out-of-fold
         posteriors, as ACC, PACC, EMQ and QuaNet do.
     X : the bag.
+    texts : of the bag, or of a part of it, where X has been read already (`Quantifier.read`).
     X_held, y_held : labelled instances that the classifier has not seen, for a quantifier that has kept none.
     level : of confidence; an alarm is raised by chance in one minus this share of sound bags.
     resamples, random_state : of the test for prior shift.
@@ -91,8 +93,9 @@ def diagnose(
     bag = quantifier._inputs_of(X)  # noqa: SLF001
     k = len(quantifier.classes_)
     held = _held_out(quantifier, X_held, y_held)
+    words = _familiar_words(quantifier, X if texts is None else texts, X_held)
     if held is None:
-        return Diagnosis([_nothing_kept(quantifier), *_familiar_words(quantifier, X, X_held)])
+        return Diagnosis([_nothing_kept(quantifier), *words])
     case = _Case(
         names=[str(name) for name in quantifier.classes_.tolist()],
         estimate=quantifier.predict(X),
@@ -117,7 +120,7 @@ def diagnose(
             _prevalence(case),
             _classifier(case, deviations),
             _bag_size(case, deviations),
-            *_familiar_words(quantifier, X, X_held),
+            *words,
             _sureness(case, fit.prevalences),
         ]
     )
@@ -268,7 +271,7 @@ def _bag_size(case: _Case, deviations: FloatArray) -> Finding:
 
 
 def _familiar_words(quantifier: Quantifier, X: Any, X_held: Any) -> list[Finding]:
-    if not is_text(X):
+    if isinstance(X, ReadInstances) or not is_text(X):
         return []
     classifier = getattr(quantifier, "classifier_", None) or getattr(
         getattr(quantifier, "rows_", None), "classifier", None
