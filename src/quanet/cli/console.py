@@ -1,6 +1,58 @@
-"""Where the command line writes: answers to standard output, problems and progress to standard error."""
+"""Where the command line writes: answers to standard output; notes, progress and problems to standard error."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 
-console = Console()
-problems = Console(stderr=True)
+console = Console()  # answers
+problems = Console(stderr=True)  # errors and warnings, which nothing silences
+notes = Console(stderr=True)  # what was done and how far it is; silenced by --quiet
+details = Console(stderr=True, quiet=True)  # what only --verbose shows
+
+
+def set_up(*, quiet: bool | None = None, verbose: bool | None = None, color: bool | None = None) -> None:
+    """Say more, less, or without colour; None leaves it as it is."""
+    if quiet is not None:
+        notes.quiet = quiet
+    if verbose is not None:
+        details.quiet = not verbose
+    if color is not None:
+        for one in (console, problems, notes, details):
+            one.no_color = not color
+
+
+def note(message: str) -> None:
+    """A line about what was done."""
+    notes.print(escape(message), highlight=False, soft_wrap=True)
+
+
+def detail(message: str) -> None:
+    """A line for who wants to know more."""
+    details.print(escape(message), style="dim", highlight=False, soft_wrap=True)
+
+
+def complain(message: str) -> None:
+    """An error, as one line."""
+    problems.print(f"[bold red]Error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Inside, a warning is one line, as an error is, and said once."""
+    import warnings
+
+    from quanet.errors import QuanetWarning
+
+    said: set[str] = set()
+
+    def line(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            problems.print(f"[yellow]Warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", QuanetWarning)
+        warnings.showwarning = line
+        yield
