@@ -100,6 +100,7 @@ def correct_groups(
     given = np.asarray(judged, dtype=object)
     place = np.zeros(len(given), dtype=np.intp) if owner is None else np.asarray(owner, dtype=np.intp)
     there = _present(given)
+    ungrouped = int((there & (place < 0)).sum())
     place, groups = _filled(place, groups, there)
     truth, beside, labelled = _human_part(given, human, aside)
     classes = _check_human(truth)
@@ -135,7 +136,7 @@ def correct_groups(
         labelled=len(truth),
         level=level,
         small=(upper - lower)[:-1].max(axis=1) > WIDE,
-        skipped={"no judgement": int((~there).sum())} if not there.all() else {},
+        skipped={why: n for why, n in (("no judgement", int((~there).sum())), ("no group", ungrouped)) if n},
         source=source,
         calibration="part" if part else "apart",
     )

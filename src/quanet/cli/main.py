@@ -9,7 +9,10 @@ from rich.markup import escape
 from quanet import __version__
 from quanet.cli import datasets, experiment, experiment_show
 from quanet.cli.console import console, problems
+from quanet.cli.correct import correct
 from quanet.cli.demo import demo
+from quanet.cli.info import info
+from quanet.cli.methods import methods
 from quanet.errors import QuanetError
 
 app = typer.Typer(
@@ -18,6 +21,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.command()(correct)
+app.command()(info)
+app.command()(methods)
 app.command()(demo)
 app.add_typer(datasets.app, name="datasets")
 experiment_show.register(experiment.app)

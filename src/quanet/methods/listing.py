@@ -1,5 +1,7 @@
 """The catalogue: what every method is, for whom and at what cost."""
 
+import inspect
+import re
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -11,6 +13,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("name", "reference", "classes", "needs", "cost")
+FAMILIES = {
+    "baseline": ("baseline",),
+    "counting": ("cde", "counting", "friedman", "neighbours"),
+    "thresholds": ("thresholds",),
+    "likelihood": ("em", "likelihood"),
+    "weights": ("weights",),
+    "matching": ("energy", "features", "hellinger", "kde", "matching"),
+    "svm": ("svm",),
+    "words": ("readme",),
+    "ordered": ("ordinal", "ordinal_matching", "unfolding"),
+    "networks": ("estimator", "sets"),
+    "composed": ("auto", "ensemble", "multiclass", "selection"),
+}
 
 
 def catalogue() -> "pd.DataFrame":
@@ -68,6 +83,80 @@ def all_methods() -> dict[str, Any]:
         if isinstance(kind, type) and hasattr(kind, "about"):
             found[name] = kind
     return dict(sorted(found.items()))
+
+
+def family_of(kind: type) -> str:
+    """The family of a method, by the file it stands in.
+
+    Examples
+    --------
+    >>> family_of(all_methods()["MS2"]), family_of(all_methods()["KDEyML"])
+    ('thresholds', 'matching')
+    """
+    file = kind.__module__.rpartition(".")[2]
+    return next(family for family, files in FAMILIES.items() if file in files)
+
+
+def describe_method(name: str) -> dict[str, Any]:
+    """All that there is to say of a method in short: what it does, for whom, its settings, where it comes from.
+
+    Examples
+    --------
+    >>> found = describe_method("emq")
+    >>> found["summary"]
+    'Expectation maximization quantifier (SLD): the prevalences under which the bag is most likely.'
+    >>> found["settings"]["calibration"]["default"]
+    "'bcts'"
+    """
+    public: Any = import_module("quanet")
+    known = find_method(name)
+    kind: Any = getattr(public, known)
+    return {
+        "name": known,
+        "family": family_of(kind),
+        "summary": _summary(kind),
+        "classes": kind.about.classes,
+        "needs": kind.about.needs,
+        "cost": kind.about.cost,
+        "reference": kind.about.reference,
+        "references": _plain(_section(kind, "References")),
+        "settings": {
+            setting: {
+                "default": "needed" if one.default is one.empty else repr(one.default),
+                "means": _meaning(kind, setting, public),
+            }
+            for setting, one in inspect.signature(kind).parameters.items()
+        },
+    }
+
+
+def _summary(kind: type) -> str:
+    """The first paragraph of a docstring."""
+    return _plain((inspect.getdoc(kind) or "").partition("\n\n")[0])
+
+
+def _section(kind: type, title: str) -> str:
+    """What a docstring of a class's own has under a title."""
+    own = inspect.cleandoc(kind.__doc__ or "")
+    _, found, rest = own.partition(f"{title}\n{'-' * len(title)}\n")
+    return re.split(r"\n\n?\w[\w ]*\n-{3,}\n", rest)[0] if found else ""
+
+
+def _meaning(kind: type, setting: str, public: Any) -> str:
+    """What the docstring of a class, of one above it, or of the one that it points to says of a parameter."""
+    for base in kind.__mro__:
+        for entry in re.split(r"\n(?=\S)", _section(base, "Parameters")):
+            names, colon, meaning = entry.partition(" : ")
+            if colon and setting in re.split(r",\s*", names):
+                pointed = re.fullmatch(r"(?:see|as in|as for) (\w+)\.", _plain(meaning))
+                other = pointed and ({one.__name__: one for one in kind.__mro__} | vars(public)).get(pointed[1])
+                return (other and _meaning(other, setting, public)) or _plain(meaning)
+    return ""
+
+
+def _plain(text: str) -> str:
+    """Words without markup, on one line."""
+    return " ".join(re.sub(r":\w+:`([^`]*)`|`+([^`]*)`+", lambda found: found[1] or found[2], text).split())
 
 
 def _networks(public: Any) -> list[str]:
