@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +93,7 @@ def evaluate_model(
     drawn: Drawn,
     *,
     name: str = "",
-    texts: Any = None,
+    findings: Sequence[Finding] = (),
     level: float = 0.95,
     rng: int = 0,
     source: str = "",
@@ -107,7 +108,7 @@ def evaluate_model(
     labels : (n,) of the pool.
     drawn : bags of the pool, see `draw_bags`.
     name : of the quantifier among the results; its class's where none is given.
-    texts : of the pool, if it has any, for what the diagnosis says of their words.
+    findings : more for the diagnosis, such as of the words of texts.
     level : of the intervals.
     rng : seed of what is random in intervals.
     source, model : for the reader.
@@ -147,7 +148,7 @@ def evaluate_model(
         prior=quantifier.prior_,
         whole_truth=prevalence_of(labels, classes),
         whole=whole,
-        diagnosis=_diagnosis(quantifier, read, texts, level),
+        diagnosis=Diagnosis([*_diagnosis(quantifier, read, level), *findings]),
         limit=None if posteriors is None else known_limit(posteriors, labels, classes, drawn.bag_size),
         protocol=drawn.protocol,
         source=source,
@@ -184,8 +185,8 @@ def known_limit(posteriors: FloatArray, labels: ArrayLike, classes: LabelArray, 
     return pool_limit(posteriors, labels, classes, bag_size=bag_size)
 
 
-def _diagnosis(quantifier: Quantifier, read: ReadInstances, texts: Any, level: float) -> Diagnosis:
+def _diagnosis(quantifier: Quantifier, read: ReadInstances, level: float) -> Diagnosis:
     try:
-        return diagnose(quantifier, read, texts=texts, level=level)
+        return diagnose(quantifier, read, level=level)
     except (InvalidData, InvalidBags) as error:  # too few held-out instances of a class, which the error says
         return Diagnosis([Finding("prior shift", "note", f"The bag was not checked: {error}")])

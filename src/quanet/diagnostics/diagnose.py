@@ -47,7 +47,6 @@ def diagnose(
     quantifier: Quantifier,
     X: Any,
     *,
-    texts: Any = None,
     X_held: Any = None,
     y_held: ArrayLike | None = None,
     level: float = 0.95,
@@ -70,7 +69,6 @@ def diagnose(
     quantifier : fitted, one that reads posteriors; what it needs of training it has kept if it learns from out-of-fold
         posteriors, as ACC, PACC, EMQ and QuaNet do.
     X : the bag.
-    texts : of the bag, or of a part of it, where X has been read already (`Quantifier.read`).
     X_held, y_held : labelled instances that the classifier has not seen, for a quantifier that has kept none.
     level : of confidence; an alarm is raised by chance in one minus this share of sound bags.
     resamples, random_state : of the test for prior shift.
@@ -93,9 +91,8 @@ def diagnose(
     bag = quantifier._inputs_of(X)  # noqa: SLF001
     k = len(quantifier.classes_)
     held = _held_out(quantifier, X_held, y_held)
-    words = _familiar_words(quantifier, X if texts is None else texts, X_held)
     if held is None:
-        return Diagnosis([_nothing_kept(quantifier), *words])
+        return Diagnosis([_nothing_kept(quantifier), *_familiar_words(quantifier, X, X_held)])
     case = _Case(
         names=[str(name) for name in quantifier.classes_.tolist()],
         estimate=quantifier.predict(X),
@@ -120,7 +117,7 @@ def diagnose(
             _prevalence(case),
             _classifier(case, deviations),
             _bag_size(case, deviations),
-            *words,
+            *_familiar_words(quantifier, X, X_held),
             _sureness(case, fit.prevalences),
         ]
     )
