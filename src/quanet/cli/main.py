@@ -9,6 +9,7 @@ from rich.markup import escape
 from quanet import __version__
 from quanet.cli import datasets, experiment, experiment_show
 from quanet.cli.console import console, problems
+from quanet.cli.compare import compare
 from quanet.cli.correct import correct
 from quanet.cli.demo import demo
 from quanet.cli.info import info
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.command()(compare)
 app.command()(correct)
 app.command()(info)
 app.command()(methods)

@@ -1,0 +1,66 @@
+"""How bags are drawn, as options that `evaluate` and `compare` share."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quanet.cli.options import HOW
+
+if TYPE_CHECKING:
+    from quanet.answers.drawing import Drawing
+    from quanet.answers.shares import Key
+
+ProtocolName = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        metavar="NAME",
+        help="How bags are drawn: app, upp, npp, dirichlet[:ALPHA], or by:COLUMN[:PERIOD] for the file's own groups.",
+        rich_help_panel=HOW,
+    ),
+]
+BagSize = Annotated[
+    int | None,
+    typer.Option(
+        min=2, help="Instances in a bag; by default 500, fewer if the file is small.", rich_help_panel=HOW
+    ),
+]
+Repeats = Annotated[
+    int | None,
+    typer.Option(min=1, help="Bags of every prevalence (app), or of all; by default 2,100 in all.", rich_help_panel=HOW),
+]
+
+
+def drawing_of(protocol: str, bag_size: int | None, repeats: int | None) -> "tuple[Drawing, Key | None]":
+    """What is asked for, and the column to group by, if any; anything else is a wrong call."""
+    from quanet.answers.drawing import Drawing
+    from quanet.answers.groups import parse_key
+    from quanet.errors import InvalidSetting
+
+    try:
+        drawing = Drawing.parse(protocol, bag_size=bag_size, repeats=repeats)
+        return drawing, parse_key(drawing.parameter) if drawing.protocol == "by" else None
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--protocol") from None
+
+
+def groups_of(table: Any, key: "Key | None", source: Any, date_format: str | None) -> Any:
+    """The group of every row by name, None for rows without one; None where nothing is grouped."""
+    if key is None:
+        return None
+    from quanet.answers.groups import group_codes
+
+    groups, owner = group_codes(table, [key], source=source, form=date_format)
+    return [None if place < 0 else groups[place][0] for place in owner.tolist()]
+
+
+def check_metric(metric: str) -> str:
+    """The short name of a metric; anything else is a wrong call."""
+    from quanet.errors import InvalidSetting
+    from quanet.metrics import find_metric
+
+    try:
+        find_metric(metric.lower())
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--metric") from None
+    return metric.lower()
