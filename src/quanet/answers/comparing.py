@@ -22,7 +22,6 @@ from quanet.errors import InvalidData, InvalidSetting, MissingExtra
 from quanet.evaluation.results import Results
 from quanet.evaluation.significance import holm, paired_t_test
 from quanet.methods.listing import all_methods, find_method
-from quanet.metrics import find_metric
 from quanet.simplex import classes_of, count, encode, prevalence_of
 from quanet.text import is_text
 
@@ -111,8 +110,8 @@ def share_classifier(
     )
 
 
-def choose_methods(asked: Sequence[str]) -> tuple[list[str], bool]:
-    """Names of methods, quickest first, and whether they were asked for one by one.
+def choose_methods(asked: Sequence[str]) -> list[str]:
+    """Names of methods, quickest first.
 
     Parameters
     ----------
@@ -122,23 +121,21 @@ def choose_methods(asked: Sequence[str]) -> tuple[list[str], bool]:
     Examples
     --------
     >>> choose_methods(["emq", "CC", "hdx"])
-    (['CC', 'EMQ', 'HDx'], True)
-    >>> "QuaNet" in choose_methods(["quick"])[0], "QuaNet" in choose_methods(["all"])[0]
+    ['CC', 'EMQ', 'HDx']
+    >>> "QuaNet" in choose_methods(["quick"]), "QuaNet" in choose_methods(["all"])
     (False, True)
     """
     if len(asked) == 1 and asked[0].lower() in SETS:
         quick = asked[0].lower() == "quick"
         whole = [name for name, kind in all_methods().items() if not _needed(kind) and name != SEARCH]
-        return sorted((name for name in whole if not quick or _cost(name) <= 1), key=_order), False
+        return sorted((name for name in whole if not quick or _cost(name) <= 1), key=_order)
     wanted = [name for name in asked if name.lower() not in SETS]
     if len(wanted) < len(asked):
         raise InvalidSetting("quick and all stand alone. Name the methods, or take one of these.")
-    return sorted({find_method(name) for name in wanted}, key=_order), True
+    return sorted({find_method(name) for name in wanted}, key=_order)
 
 
-def run_methods(
-    names: Sequence[str], shared: Shared, bags: Bags, *, one_by_one: bool = True, rng: int = 0
-) -> Iterator[Outcome]:
+def run_methods(names: Sequence[str], shared: Shared, bags: Bags, *, rng: int = 0) -> Iterator[Outcome]:
     """Fit methods and estimate the bags, one after the other; one that cannot run on these data says why.
 
     Parameters
@@ -146,15 +143,13 @@ def run_methods(
     names : of methods, as `choose_methods` gives them.
     shared : see `share_classifier`.
     bags : of ``shared.X_test``.
-    one_by_one : whether the methods were asked for by their names: then those for ordered classes take the sorted
-        labels as the order, even where they are words.
     rng : seed of methods that have one.
     """
     spent, worked = 0.0, 0.0
     ahead = sum(map(_cost, names))
     for name in names:
         started = time.perf_counter()
-        results, reason = None, _obstacle(name, shared, one_by_one=one_by_one)
+        results, reason = None, _obstacle(name, shared)
         if not reason:
             try:
                 with warnings.catch_warnings():
@@ -190,8 +185,9 @@ def rank_methods(
     if not done:
         reasons = "; ".join(f"{one.method}: {one.reason}" for one in outcomes)
         raise InvalidData(f"no method could run on these data. {reasons}")
-    by_bag = {name: np.array([one.results.error(name) for one in done]) for name in _metrics(metric)}  # type: ignore[union-attr]
-    order = np.argsort(by_bag[metric.lower()].mean(axis=1), kind="stable")
+    first = metric.lower()
+    by_bag = {name: np.array([one.results.error(name) for one in done]) for name in dict.fromkeys([first, *METRICS])}  # type: ignore[union-attr]
+    order = np.argsort(by_bag[first].mean(axis=1), kind="stable")
     k = len(shared.classes)
     return Comparison(
         classes=shared.classes,
@@ -209,11 +205,6 @@ def rank_methods(
     )
 
 
-def _metrics(first: str) -> list[str]:
-    find_metric(first)
-    return list(dict.fromkeys([first.lower(), *METRICS]))
-
-
 def _p_values(errors: FloatArray) -> FloatArray:
     """Against the method with the least mean: (methods, b) -> (methods,); NaN for that one, and for a single bag."""
     p = np.full(len(errors), np.nan)
@@ -224,7 +215,7 @@ def _p_values(errors: FloatArray) -> FloatArray:
     return p
 
 
-def _obstacle(name: str, shared: Shared, *, one_by_one: bool) -> str:
+def _obstacle(name: str, shared: Shared) -> str:
     """What keeps a method from running on these data, as far as its entry in the catalogue says; "" if nothing does."""
     kind = all_methods().get(name)
     if kind is None:  # of an extra that is not installed, which its import will say
@@ -234,8 +225,8 @@ def _obstacle(name: str, shared: Shared, *, one_by_one: bool) -> str:
         return f"it is made of other methods: it needs {' and '.join(needed)}, which only Python can say."
     if kind.about.classes == "two" and k > 2:
         return f"it is for two classes; these data have {k}."
-    if kind.about.classes == "ordered" and not one_by_one and shared.classes.dtype.kind not in "iuf":
-        return "it is for ordered classes; these labels are names. Ask for it by its name to take them as sorted."
+    if kind.about.classes == "ordered" and shared.classes.dtype.kind not in "biuf":
+        return "it is for ordered classes; these labels are names, which have no order of their own."
     if kind.about.needs == "text" and not is_text(shared.X):
         return "it reads texts; these instances are numbers."
     return ""

@@ -208,9 +208,7 @@ def _check_judged(given: Any, beside: Any, classes: LabelArray, *, scores: bool)
         )
 
 
-def _cells(
-    given: Any, beside: Any, classes: LabelArray, codes: IntArray, *, scores: bool
-) -> tuple[IntArray, IntArray]:
+def _cells(given: Any, beside: Any, classes: LabelArray, codes: IntArray, *, scores: bool) -> tuple[IntArray, IntArray]:
     if not len(given):  # people have labelled everything
         return np.empty(0, dtype=np.intp), judgement_cells(beside, beside, classes, codes, scores=scores)[1]
     return judgement_cells(_plain(given), beside, classes, codes, scores=scores)

@@ -48,9 +48,10 @@ class Drawing:
         name = name.lower()
         if name not in NAMES:
             near = get_close_matches(name, NAMES, 1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
             raise InvalidSetting(
-                f"no protocol is called {name!r}." + (f" Did you mean {near[0]!r}?" if near else "") + " There are app, "
-                "upp, npp, dirichlet[:ALPHA] and by:COLUMN[:PERIOD]."
+                f"no protocol is called {name!r}.{meant} There are app, upp, npp, dirichlet[:ALPHA] and "
+                "by:COLUMN[:PERIOD]."
             )
         if name == "by" and not parameter:
             raise InvalidSetting("by needs a column, such as by:product, or by:date:month.")
@@ -86,7 +87,7 @@ def draw_bags(
     labels: ArrayLike,
     classes: LabelArray,
     *,
-    groups: Sequence[str | None] | LabelArray | None = None,
+    groups: Sequence[str | None] | None = None,
     rng: int,
 ) -> Drawn:
     """Draw bags of two instances or more from a labelled pool.
@@ -155,9 +156,9 @@ def _repeating(bags: Bags, available: IntArray, classes: LabelArray) -> list[str
 
 
 def _by_group(
-    drawing: Drawing, groups: Sequence[str | None] | LabelArray, labels: ArrayLike, classes: LabelArray
+    drawing: Drawing, groups: Sequence[str | None], labels: ArrayLike, classes: LabelArray
 ) -> Drawn:
-    bags = ByGroup(groups=groups).draw(labels, rng=0, classes=classes)
+    bags = ByGroup(groups=np.array(groups, dtype=object)).draw(labels, rng=0, classes=classes)
     kept = bags.sizes >= 2
     if not kept.any():
         raise InvalidBags(f"every group of {drawing.parameter!r} has one instance. Choose a coarser column or period.")

@@ -56,7 +56,6 @@ class Evaluation:
     model: dict[str, Any] = field(default_factory=dict)
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
     """Errors of many methods on the same bags, best first.

@@ -4,15 +4,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from quanet.answers.groups import Groups
+from quanet.answers.labelled import as_matrix
+from quanet.answers.models import OpenModel
 from quanet.answers.shares import Key
 from quanet.arrays import FloatArray, IntArray
-from quanet.base import ReadInstances
-from quanet.errors import InvalidBags, InvalidData
+from quanet.base import Quantifier, ReadInstances
+from quanet.data.columns import find_text
+from quanet.data.streams import Source
+from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
 from quanet.monitoring import Course, Monitor, Reading
+from quanet.persist.folder import load
 
 # Days that estimates are smoothed over where nothing else is asked for: a week of days, else about four batches.
 SMOOTHED_OVER = {"day": 7.0, "week": 28.0, "month": 122.0, "quarter": 365.0, "year": 1461.0}
@@ -58,6 +65,11 @@ class Followed:
         change = np.abs(self.after - self.before)
         return int(np.flatnonzero(change >= change.max() - 1e-9)[-1])  # of two classes, which change alike, the last
 
+    @staticmethod
+    def told(at: Any) -> str:
+        """A date as one writes it."""
+        return _told(at)
+
     def sentence(self, at: int | None = None) -> str:
         """The answer in one sentence, about the class at a position, or the one that has changed most."""
         c = self.changed_most if at is None else at
@@ -73,8 +85,75 @@ class Followed:
         return f"Alarm: {name} has changed since {since}, from {self.before[c]:.1%} to {self.after[c]:.1%}."
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """Instances that a model has read, their groups in time as `group_codes` gives them, and what was left out."""
+
+    read: ReadInstances
+    groups: list[tuple[str, ...]]
+    owner: IntArray
+    notes: list[str]
+
+
+def read_stream(source: Source, opened: OpenModel, key: Key, *, text: str | None, form: str | None) -> Stream:
+    """Read a file chunk by chunk; rows without a text or a date are left out.
+
+    Parameters
+    ----------
+    source : of the rows.
+    opened : the model that reads them.
+    key : the column of dates.
+    text : the column of texts, where it is not the model's.
+    form : of dates, as in `period_of`.
+    """
+    named = text or opened.text
+    taken = find_text(source, named, besides=[key.column]) if opened.numbers is None else None
+    columns = [taken.name] if taken else list(opened.numbers or ())
+    groups = Groups([key], form=form)
+    inputs, owners, rows = [], [], 0
+    for chunk in source.chunks([*columns, key.column]):
+        rows += len(chunk)
+        kept = chunk[~chunk[[*columns, key.column]].isna().any(axis=1)]
+        if len(kept):
+            X = [str(cell) for cell in kept[taken.name]] if taken else as_matrix(kept, columns, source)
+            inputs.append(opened.quantifier.read(X).inputs)
+            owners.append(groups.codes(kept, source))
+    if not inputs:
+        raise InvalidData(f"{source.name}: no row has both {' and '.join(map(repr, [*columns, key.column]))}.")
+    order, owner = groups.in_order(np.concatenate(owners))
+    notes = [f"Texts: column {taken.name!r}."] if taken and taken.guessed else []
+    if rows > len(owner):
+        notes.append(f"Left out: {rows - len(owner):,} of {rows:,} rows that lack a value.")
+    return Stream(ReadInstances(np.concatenate(inputs)), order, owner, notes)
+
+
+def resume(folder: Path, quantifier: Quantifier, asked: dict[str, float], *, model: str) -> Monitor:
+    """The monitor that was kept in a folder, if it is of the same model and settings.
+
+    Parameters
+    ----------
+    folder : of the monitor.
+    quantifier, model : the model that batches are read with now, and what it is called.
+    asked : settings that are given now.
+    """
+    kept = load(folder)
+    if not isinstance(kept, Monitor):
+        raise InvalidModel(f"{folder} holds a {type(kept).__name__}, which is no monitor. Give another --state.")
+    old = kept.quantifier
+    same = type(old) is type(quantifier) and np.array_equal(old.classes_, quantifier.classes_)
+    if not (same and np.array_equal(old.prior_, quantifier.prior_) and old.n_instances_ == quantifier.n_instances_):
+        raise InvalidModel(f"{folder} was begun with another model than {model}. Give that one, or another --state.")
+    for name, value in asked.items():
+        if getattr(kept, name) != value:
+            raise InvalidSetting(
+                f"{folder} was begun with {name} = {getattr(kept, name):g}; got {value:g}. Leave it out, or begin anew "
+                "with another --state."
+            )
+    return kept
+
+
 def make_batches(key: Key, groups: Sequence[tuple[str, ...]], owner: IntArray) -> tuple[list[Batch], list[str]]:
-    """Groups as batches in time, and what was done to those of one instance: they join the next, the last the one before.
+    """Groups as batches in time; those of one instance join the next, the last the one before, and that is noted.
 
     Parameters
     ----------
@@ -84,7 +163,8 @@ def make_batches(key: Key, groups: Sequence[tuple[str, ...]], owner: IntArray) -
     Examples
     --------
     >>> owner = np.array([0, 0, 1, 2, 2, 3])
-    >>> batches, notes = make_batches(Key("date", "week"), [("2024-W01",), ("2024-W02",), ("2024-W03",), ("2024-W04",)], owner)
+    >>> weeks = [("2024-W01",), ("2024-W02",), ("2024-W03",), ("2024-W04",)]
+    >>> batches, notes = make_batches(Key("date", "week"), weeks, owner)
     >>> [(one.name, one.date, len(one.indices)) for one in batches]
     [('2024-W01', '2024-01-01', 2), ('2024-W03', '2024-01-15', 4)]
     >>> notes
@@ -182,8 +262,8 @@ def _dates(key: Key, names: Sequence[str]) -> list[Any]:
             np.datetime64(name, "us")
         except ValueError:
             raise InvalidData(
-                f"{name!r} in column {key.column!r} is neither a number nor a date such as 2024-05-31. Name a column of "
-                f"dates with the length of a batch, such as --by {key.column}:week, and --date-format if need be."
+                f"{name!r} in column {key.column!r} is neither a number nor a date such as 2024-05-31. Name a column "
+                f"of dates with the length of a batch, such as --by {key.column}:week, and --date-format if need be."
             ) from None
     return list(names)
 

@@ -71,7 +71,7 @@ def read_labelled(
     table = table[complete]
     if not len(table):
         raise InvalidData(f"{source.name}: no row has both {' and '.join(map(repr, [*read, taken.name]))}.")
-    X = [str(cell) for cell in table[column]] if column else _matrix(table, columns, source)
+    X = [str(cell) for cell in table[column]] if column else as_matrix(table, columns, source)
     names = [label_name(cell) for cell in table[taken.name]]
     return Labelled(X, names, table[list(also)], column, tuple(columns), taken.name, notes)
 
@@ -88,7 +88,8 @@ def _inputs(source: Source, text: str | None, *, besides: Sequence[str]) -> tupl
     return found.name, [], [f"Texts: column {found.name!r}."] if found.guessed else []
 
 
-def _matrix(table: "pd.DataFrame", columns: Sequence[str], source: Source) -> Any:
+def as_matrix(table: "pd.DataFrame", columns: Sequence[str], source: Source) -> Any:
+    """Columns of numbers as a matrix (n, d), or an error that names the cell that is none."""
     matrix = np.empty((len(table), len(columns)))
     for place, name in enumerate(columns):
         for at, (row, cell) in enumerate(table[name].items()):

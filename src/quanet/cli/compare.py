@@ -24,8 +24,12 @@ STOPPED = 130
 
 
 def compare(
-    train: Annotated[str, typer.Argument(metavar="TRAIN", help="Labelled instances to learn from.", show_default=False)],
-    test: Annotated[str, typer.Argument(metavar="TEST", help="Labelled instances to draw bags from.", show_default=False)],
+    train: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="Labelled instances to learn from.", show_default=False)
+    ],
+    test: Annotated[
+        str, typer.Argument(metavar="TEST", help="Labelled instances to draw bags from.", show_default=False)
+    ],
     methods: Annotated[
         str,
         typer.Option(
@@ -53,7 +57,7 @@ def compare(
     One classifier is fitted, out of fold too, and serves all methods that read posteriors. A method that cannot run on
     these data is listed with the reason. Ctrl-C shows what is finished.
 
-    Examples:
+    [bold]Examples[/]
 
     quanet compare train.csv test.csv --text review --label sentiment
 
@@ -61,14 +65,14 @@ def compare(
 
     quanet compare train.csv test.csv --methods all --protocol by:date:month
     """
-    chosen, one_by_one = _chosen(methods)
+    chosen = _chosen(methods)
     check_metric(metric)
     drawing, key = drawing_of(protocol, bag_size, repeats)
     for path in (output, report):
         check_new(path, force=force)
     with warnings_as_lines():
         shared, drawn = _prepared(train, test, text, label, encoding, drawing, key, date_format, seed)
-        outcomes, stopped = _run(chosen, shared, drawn, one_by_one, seed)
+        outcomes, stopped = _run(chosen, shared, drawn, seed)
     if stopped and not any(one.results for one in outcomes):
         raise typer.Exit(STOPPED)
 
@@ -95,7 +99,7 @@ def compare(
         raise typer.Exit(STOPPED)
 
 
-def _chosen(methods: str) -> tuple[list[str], bool]:
+def _chosen(methods: str) -> list[str]:
     from quanet.answers.comparing import choose_methods
     from quanet.errors import InvalidSetting
 
@@ -147,16 +151,14 @@ def _prepared(
     return shared, drawn
 
 
-def _run(
-    names: list[str], shared: "Shared", drawn: "Drawn", one_by_one: bool, seed: int
-) -> "tuple[list[Outcome], bool]":
+def _run(names: list[str], shared: "Shared", drawn: "Drawn", seed: int) -> "tuple[list[Outcome], bool]":
     """What has become of the methods, and whether they were stopped before the last."""
     from quanet.answers.comparing import run_methods
 
     outcomes: list[Outcome] = []
     with _progress(names) as move:
         try:
-            for outcome in run_methods(names, shared, drawn.bags, one_by_one=one_by_one, rng=seed):
+            for outcome in run_methods(names, shared, drawn.bags, rng=seed):
                 outcomes.append(outcome)
                 move(outcome)
         except (KeyboardInterrupt, SystemExit):  # Ctrl-C, as it comes or as it was turned into an exit

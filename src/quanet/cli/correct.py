@@ -81,7 +81,7 @@ def correct(
 
     People have labelled some of the rows too; how the judge errs on these says what its rates are worth, by group.
 
-    Examples:
+    [bold]Examples[/]
 
     quanet correct judged.csv --human human_label --judge judge_label
 
@@ -206,7 +206,9 @@ def _say_how(found: "Correction", source: "Source", aside: "Source | None") -> N
     for reason, number in found.skipped.items():
         note(f"Left out: {number:,} rows with {reason}.")
     if found.keys and found.small.any():
-        note(f"{int(found.small.sum())} of {len(found.groups)} groups have an interval of more than 20 points: marked *.")
+        note(
+            f"{int(found.small.sum())} of {len(found.groups)} groups have an interval of more than 20 points: marked *."
+        )
 
 
 def _shown(found: "Correction", at: int) -> list[Any]:

@@ -25,7 +25,7 @@ def info(
 
     The folder is checked to be whole and only read: nothing in it is loaded or run.
 
-    Examples:
+    [bold]Examples[/]
 
     quanet info model/
 
@@ -48,7 +48,9 @@ def info(
     _pairs("Held-out errors", results)
     _pairs("Settings", facts.settings)
     _pairs("Versions", {"quanet": facts.config.get("quanet", ""), **facts.config.get("versions", {})})
-    _pairs("Files", {name: _size(size) for name, size in facts.files.items()} | {"all": _size(sum(facts.files.values()))})
+    _pairs(
+        "Files", {name: _size(size) for name, size in facts.files.items()} | {"all": _size(sum(facts.files.values()))}
+    )
     if facts.untrusted:
         console.print(
             f"\n[yellow]Holds types that are not quanet's[/] and are not loaded without being trusted: "
@@ -83,9 +85,9 @@ def _print_classes(facts: "Facts") -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), title="\nClasses", title_justify="left")
     table.add_column("class", style="bold")
     table.add_column("share in training", justify="right")
-    shares = facts.prior or [None] * len(facts.classes)
+    shares = [f"{share:.2%}" for share in facts.prior] or [""] * len(facts.classes)
     for label, share in list(zip(facts.classes, shares, strict=True))[:CLASSES_SHOWN]:
-        table.add_row(escape(str(label)), "" if share is None else f"{share:.2%}")
+        table.add_row(escape(str(label)), share)
     console.print(table)
     if len(facts.classes) > CLASSES_SHOWN:
         console.print(f"and {len(facts.classes) - CLASSES_SHOWN} more")

@@ -8,12 +8,14 @@ from rich.markup import escape
 
 from quanet import __version__
 from quanet.cli import datasets, experiment, experiment_show
-from quanet.cli.console import console, problems
 from quanet.cli.compare import compare
+from quanet.cli.console import console, problems
 from quanet.cli.correct import correct
 from quanet.cli.demo import demo
+from quanet.cli.evaluate import evaluate
 from quanet.cli.info import info
 from quanet.cli.methods import methods
+from quanet.cli.monitor import monitor
 from quanet.errors import QuanetError
 
 app = typer.Typer(
@@ -22,8 +24,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.command()(evaluate)
 app.command()(compare)
 app.command()(correct)
+app.command()(monitor)
 app.command()(info)
 app.command()(methods)
 app.command()(demo)

@@ -16,16 +16,14 @@ WHOM = {"two": "two classes", "any": "any number of classes", "ordered": "ordere
 
 
 def methods(
-    name: Annotated[
-        str | None, typer.Argument(help="One method to show in full.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="One method to show in full.", show_default=False)] = None,
     classes: Annotated[int | None, typer.Option(min=2, help="Only those for so many classes.")] = None,
     family: Annotated[str | None, typer.Option(help="Only one family, such as counting or matching.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the methods there are, or show one in full: what it does, its settings, its source, its cost.
 
-    Examples:
+    [bold]Examples[/]
 
     quanet methods --classes 3
 
@@ -99,7 +97,9 @@ def _show(found: dict[str, Any]) -> None:
     console.print(facts)
     if not found["settings"]:
         return
-    settings = Table(box=None, padding=(0, 2, 0, 0), title="\nSettings (quanet fit --set NAME=VALUE)", title_justify="left")
+    settings = Table(
+        box=None, padding=(0, 2, 0, 0), title="\nSettings (quanet fit --set NAME=VALUE)", title_justify="left"
+    )
     settings.add_column("name", no_wrap=True, style="bold")
     settings.add_column("default", max_width=24)
     settings.add_column("means")

@@ -58,6 +58,7 @@ def write_answer(
     shown: Callable[[], Sequence[RenderableType]],
     rows: Callable[[], Sequence[Mapping[str, Any]]],
     plain: Callable[[], Any],
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Write an answer in one piece.
 
@@ -66,12 +67,13 @@ def write_answer(
     form : how.
     output : where to; None is standard output.
     shown, rows, plain : make it for a table, for CSV and for JSON.
+    columns : of the CSV, where there may be no row to tell.
     """
     if form is Format.table and output is None:
         for part in shown():
             console.print(part, highlight=False)
         return
-    text = _as_text(form, shown, rows, plain)
+    text = _as_text(form, shown, rows, plain, columns)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -96,13 +98,14 @@ def _as_text(
     shown: Callable[[], Sequence[RenderableType]],
     rows: Callable[[], Sequence[Mapping[str, Any]]],
     plain: Callable[[], Any],
+    columns: Sequence[str] | None,
 ) -> str:
     if form is Format.json:
         return json.dumps(without_nan(plain()), indent=1, ensure_ascii=False) + "\n"
     if form is Format.csv:
         import pandas as pd
 
-        return pd.DataFrame(list(rows())).to_csv(index=False)
+        return pd.DataFrame(list(rows()), columns=columns).to_csv(index=False)
     paper = Console(file=StringIO(), width=TEXT_WIDTH, color_system=None)
     for part in shown():
         paper.print(part, highlight=False)
