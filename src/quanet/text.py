@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.logistic import Floats, fit_logistic, scores, sums
+from quanet.progress import report
 from quanet.terms import MANY_TEXTS, Terms, in_batches
 
 VIEWS = {"words": "words", "weighted words": "words", "characters": "characters"}  # and what their terms are made of
@@ -201,7 +202,9 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         fitted = []
         for c in range(signs.shape[1]):
             own = signs[:, c : c + 1]
+            report(view, c / signs.shape[1])
             weights, dual = self._regress(view, matrix, own)
+            report(view, (c + 0.3) / signs.shape[1])
             fitted.append(weights)
             for first in range(0, len(folds), together):
                 part = range(first, min(first + together, len(folds)))
@@ -213,6 +216,7 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
                 for at, fold in enumerate(part):
                     rows = self.terms_[VIEWS[view]].as_new(matrix, folds[fold][1])
                     logits[fold][:, c] += scores(rows, weights[:, at : at + 1])[:, 0]
+        report(view, 1.0)
         return np.hstack(fitted)
 
     def _regress(

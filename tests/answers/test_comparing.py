@@ -99,7 +99,7 @@ def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, shared, drawn
     found = run(["PACC", "CC"], shared, drawn)
     assert found["PACC"].reason == "two lines"
     assert found["CC"].reason == ""
-    with pytest.raises(InvalidData, match="no method could run on these data. PACC: two lines"):
+    with pytest.raises(InvalidData, match=r"no method could run on these data. PACC: two lines"):
         rank_methods([found["PACC"]], shared, drawn)
 
 
@@ -117,7 +117,7 @@ def test_names_are_found_in_any_case_and_sorted_by_cost():
     quick, everything = choose_methods(["Quick"]), choose_methods(["all"])
     assert set(quick) < set(everything)
     assert not {"OneVsRest", "AutoQuantifier", "GridSearchQ"} & set(everything)
-    with pytest.raises(InvalidSetting, match="no method is called 'emu'. Did you mean EMQ"):
+    with pytest.raises(InvalidSetting, match=r"no method is called 'emu'. Did you mean EMQ"):
         choose_methods(["cc", "emu"])
     with pytest.raises(InvalidSetting, match="stand alone"):
         choose_methods(["cc", "all"])

@@ -107,7 +107,7 @@ def test_what_is_missing_is_named():
         correct_groups(judged, none)
     with pytest.raises(InvalidData, match="all 5 human labels are 'a'"):
         correct_groups(judged, ["a"] * 5 + none[5:])
-    with pytest.raises(InvalidData, match="'b' has 2 human labels.*at least 5"):
+    with pytest.raises(InvalidData, match=r"'b' has 2 human labels.*at least 5"):
         correct_groups(judged, ["a"] * 9 + ["b"] * 2 + none[11:])
     with pytest.raises(InvalidData, match="the judge says 'unsure' in 3 rows, which no human label is"):
         correct_groups(np.r_[judged, ["unsure"] * 3], np.r_[human, none[:3]])

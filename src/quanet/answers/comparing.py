@@ -191,7 +191,7 @@ def rank_methods(
     k = len(shared.classes)
     return Comparison(
         classes=shared.classes,
-        results={done[i].method: done[i].results for i in order},  # type: ignore[misc]
+        results={done[i].method: done[i].results for i in order},
         errors={name: errors[order].mean(axis=1) for name, errors in by_bag.items()},
         p_values={name: _p_values(errors[order]) for name, errors in by_bag.items()},
         seconds=np.array([done[i].seconds for i in order]),

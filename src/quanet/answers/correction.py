@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from quanet.answers.shares import Key
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
@@ -57,13 +57,13 @@ class Correction:
 
 
 def correct_groups(
-    judged: ArrayLike,
-    human: ArrayLike,
+    judged: Sequence[Any],
+    human: Sequence[Any],
     *,
     keys: Sequence[Key] = (),
     groups: Sequence[tuple[str, ...]] = ((),),
-    owner: IntArray | None = None,
-    aside: tuple[ArrayLike, ArrayLike] | None = None,
+    owner: NDArray[np.integer[Any]] | None = None,
+    aside: tuple[Sequence[Any], Sequence[Any]] | None = None,
     at_random: bool = True,
     scores: bool = False,
     level: float = 0.95,
@@ -155,7 +155,7 @@ def _filled(
     return places[owner], [group for group, wanted in zip(groups, kept, strict=True) if wanted]
 
 
-def _human_part(given: Any, human: ArrayLike, aside: tuple[ArrayLike, ArrayLike] | None) -> tuple[Any, Any, BoolArray]:
+def _human_part(given: Any, human: Any, aside: tuple[Any, Any] | None) -> tuple[Any, Any, BoolArray]:
     """Human labels, the judge's on the same instances, and which of the instances in question these are."""
     if aside is not None:
         truth, beside = (np.asarray(one, dtype=object) for one in aside)

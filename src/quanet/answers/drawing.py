@@ -155,9 +155,7 @@ def _repeating(bags: Bags, available: IntArray, classes: LabelArray) -> list[str
     return [f"Some bags hold an instance more than once, as there are few of {told}{more}."]
 
 
-def _by_group(
-    drawing: Drawing, groups: Sequence[str | None], labels: ArrayLike, classes: LabelArray
-) -> Drawn:
+def _by_group(drawing: Drawing, groups: Sequence[str | None], labels: ArrayLike, classes: LabelArray) -> Drawn:
     bags = ByGroup(groups=np.array(groups, dtype=object)).draw(labels, rng=0, classes=classes)
     kept = bags.sizes >= 2
     if not kept.any():

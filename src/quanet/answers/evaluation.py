@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -125,7 +125,7 @@ def evaluate_model(
     (['EMQ', 'CC', 'TrainPrevalence'], True)
     """
     named = name or type(quantifier).__name__
-    quantifier = getattr(quantifier, "quantifier_", quantifier)  # what a search has chosen
+    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # what a search has chosen
     classes, bags = quantifier.classes_, drawn.bags
     with warnings.catch_warnings():
         # That a method has kept no held-out rows is said once, in the diagnosis, and not for every bag.

@@ -8,15 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from quanet.answers.groups import Groups
-from quanet.answers.labelled import as_matrix
-from quanet.answers.models import OpenModel
 from quanet.answers.shares import Key
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier, ReadInstances
-from quanet.data.columns import find_text
-from quanet.data.streams import Source
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
 from quanet.monitoring import Course, Monitor, Reading
 from quanet.persist.folder import load
@@ -85,48 +81,6 @@ class Followed:
         return f"Alarm: {name} has changed since {since}, from {self.before[c]:.1%} to {self.after[c]:.1%}."
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stream:
-    """Instances that a model has read, their groups in time as `group_codes` gives them, and what was left out."""
-
-    read: ReadInstances
-    groups: list[tuple[str, ...]]
-    owner: IntArray
-    notes: list[str]
-
-
-def read_stream(source: Source, opened: OpenModel, key: Key, *, text: str | None, form: str | None) -> Stream:
-    """Read a file chunk by chunk; rows without a text or a date are left out.
-
-    Parameters
-    ----------
-    source : of the rows.
-    opened : the model that reads them.
-    key : the column of dates.
-    text : the column of texts, where it is not the model's.
-    form : of dates, as in `period_of`.
-    """
-    named = text or opened.text
-    taken = find_text(source, named, besides=[key.column]) if opened.numbers is None else None
-    columns = [taken.name] if taken else list(opened.numbers or ())
-    groups = Groups([key], form=form)
-    inputs, owners, rows = [], [], 0
-    for chunk in source.chunks([*columns, key.column]):
-        rows += len(chunk)
-        kept = chunk[~chunk[[*columns, key.column]].isna().any(axis=1)]
-        if len(kept):
-            X = [str(cell) for cell in kept[taken.name]] if taken else as_matrix(kept, columns, source)
-            inputs.append(opened.quantifier.read(X).inputs)
-            owners.append(groups.codes(kept, source))
-    if not inputs:
-        raise InvalidData(f"{source.name}: no row has both {' and '.join(map(repr, [*columns, key.column]))}.")
-    order, owner = groups.in_order(np.concatenate(owners))
-    notes = [f"Texts: column {taken.name!r}."] if taken and taken.guessed else []
-    if rows > len(owner):
-        notes.append(f"Left out: {rows - len(owner):,} of {rows:,} rows that lack a value.")
-    return Stream(ReadInstances(np.concatenate(inputs)), order, owner, notes)
-
-
 def resume(folder: Path, quantifier: Quantifier, asked: dict[str, float], *, model: str) -> Monitor:
     """The monitor that was kept in a folder, if it is of the same model and settings.
 
@@ -152,7 +106,9 @@ def resume(folder: Path, quantifier: Quantifier, asked: dict[str, float], *, mod
     return kept
 
 
-def make_batches(key: Key, groups: Sequence[tuple[str, ...]], owner: IntArray) -> tuple[list[Batch], list[str]]:
+def make_batches(
+    key: Key, groups: Sequence[tuple[str, ...]], owner: NDArray[np.integer[Any]]
+) -> tuple[list[Batch], list[str]]:
     """Groups as batches in time; those of one instance join the next, the last the one before, and that is noted.
 
     Parameters

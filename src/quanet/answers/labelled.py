@@ -1,100 +1,97 @@
-"""Labelled instances out of tables: texts or numbers, their labels, and columns to group them by."""
+"""Labelled instances as they stand in a table: what they are, how their labels are called, which group they are in."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from quanet.data.columns import as_number, check_columns, find_label, find_text, label_name, numbers_in
+from quanet.answers.groups import Groups
+from quanet.answers.reading import Inputs, Reading
+from quanet.answers.shares import Key
+from quanet.data.columns import find_label, find_text, label_name, numbers_in
 from quanet.data.streams import Source
 from quanet.errors import InvalidData
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labelled:
+class Pool:
     """Labelled instances.
 
     Attributes
     ----------
     X : texts, or numbers (n, d).
     names : (n,) labels as they are called.
-    table : other columns that were asked for, row by row.
-    text : the column of texts; None for numbers.
-    numbers : the columns of numbers.
-    label : the column of labels.
-    notes : what was guessed, and left out.
+    groups : (n,) the group of every instance, None for one that has none; None where nothing is grouped.
+    skipped : rows left out, by the reason.
     """
 
     X: Any
     names: list[str]
-    table: "pd.DataFrame"
-    text: str | None
-    numbers: tuple[str, ...]
-    label: str
-    notes: list[str] = field(default_factory=list)
+    groups: list[str | None] | None
+    skipped: dict[str, int]
 
 
-def read_labelled(
-    source: Source,
-    *,
-    text: str | None = None,
-    label: str | None = None,
-    numbers: Sequence[str] | None = None,
-    also: Sequence[str] = (),
-) -> Labelled:
-    """Read labelled instances; rows without a text or a label are left out.
+def choose_columns(source: Source, text: str | None, label: str | None) -> tuple[Inputs, str, str]:
+    """Columns of instances and of labels, those named or the only ones that can be it; and a line that says which.
+
+    Where no column is text, all other columns of numbers are the instances.
+    """
+    named = find_label(source, label, besides=[text] if text else []) if label else None
+    try:
+        taken = find_text(source, text, besides=[named.name] if named else [])
+        inputs, said = Inputs(taken.name), f"text {taken.name!r}{' (guessed)' if taken.guessed else ''}"
+        named = named or find_label(source, None, besides=[taken.name])
+    except InvalidData:
+        numbers = numbers_in(source, besides=[named.name]) if named else []
+        if text is not None or not numbers:
+            raise
+        inputs, said = Inputs(features=tuple(numbers)), f"features {', '.join(numbers)} (guessed)"
+    assert named is not None
+    if named.name in inputs.columns:
+        raise InvalidData(f"column {named.name!r} cannot be both what is learnt from and the label.")
+    return inputs, named.name, f"{source.name}: {said}, label {named.name!r}{' (guessed)' if named.guessed else ''}"
+
+
+def read_pool(source: Source, inputs: Inputs, label: str, *, key: Key | None = None, form: str | None = None) -> Pool:
+    """Labelled instances of a source; rows without an instance or a label are left out and counted.
 
     Parameters
     ----------
-    source : the table.
-    text, label : columns; None where they are to be guessed.
-    numbers : columns of numbers to read instead of a text.
-    also : columns to group by.
+    source : of the rows.
+    inputs, label : columns.
+    key, form : what instances are grouped by, if anything, and how dates are written.
     """
-    taken = find_label(source, label, besides=[*also, *([text] if text else [])])
-    notes = [f"Labels: column {taken.name!r}."] if taken.guessed else []
-    columns: list[str] = list(numbers or ())
-    column = None
-    if numbers is None:
-        column, columns, guess = _inputs(source, text, besides=[taken.name, *also])
-        notes += guess
-    check_columns([*columns, *also], source.columns, source.name)
-    table = source.read([*([column] if column else columns), taken.name, *also])
-    read = [column] if column else columns
-    complete = ~table[[*read, taken.name]].isna().any(axis=1).to_numpy()
-    if not complete.all():
-        notes.append(f"Left out: {int((~complete).sum()):,} of {len(table):,} rows that lack a value.")
-    table = table[complete]
-    if not len(table):
-        raise InvalidData(f"{source.name}: no row has both {' and '.join(map(repr, [*read, taken.name]))}.")
-    X = [str(cell) for cell in table[column]] if column else as_matrix(table, columns, source)
-    names = [label_name(cell) for cell in table[taken.name]]
-    return Labelled(X, names, table[list(also)], column, tuple(columns), taken.name, notes)
+    groups = Groups([key] if key else [], form=form)
+    parts: list[Any] = []
+    names: list[str] = []
+    owners: list[Any] = []
+    skipped: Counter[str] = Counter()
+    for table in source.chunks([*inputs.columns, label, *([key.column] if key else [])]):
+        found, there = inputs.of(table, source)
+        owner = groups.codes(table, source)[there]
+        cells = [None if cell is None else label_name(cell) for cell in table.loc[there, label]]
+        named = np.array([bool(cell) for cell in cells], dtype=bool)
+        skipped[inputs.lacking] += int((~there).sum())
+        skipped["no label"] += int((~named).sum())
+        names += [cell for cell in cells if cell]
+        owners.append(owner[named])
+        parts += [one for one, kept in zip(found, named, strict=True) if kept] if inputs.text else [found[named]]
+    left_out = {reason: number for reason, number in skipped.items() if number}
+    if not names:
+        why = ", ".join(f"{reason}: {number:,}" for reason, number in left_out.items())
+        raise InvalidData(f"{source.name}: none of its {source.rows:,} rows can be used ({why}).")
+    called = [*(values[0] for values in groups.found), None] if key else []  # the last is that of -1
+    by_row = [called[place] for place in np.concatenate(owners).tolist()] if key else None
+    return Pool(parts if inputs.text else np.concatenate(parts), names, by_row, left_out)
 
 
-def _inputs(source: Source, text: str | None, *, besides: Sequence[str]) -> tuple[str | None, list[str], list[str]]:
-    """The column of texts, or those of numbers where no column is text."""
-    try:
-        found = find_text(source, text, besides=besides)
-    except InvalidData:
-        columns = numbers_in(source, besides=besides)
-        if text is not None or not columns:
-            raise
-        return None, columns, [f"Numbers: columns {', '.join(map(repr, columns))}."]
-    return found.name, [], [f"Texts: column {found.name!r}."] if found.guessed else []
+def labels_in(reading: Reading) -> tuple[list[str], list[str | None] | None]:
+    """Labels and groups, row by row, of a reading whose first key was the column of labels.
 
-
-def as_matrix(table: "pd.DataFrame", columns: Sequence[str], source: Source) -> Any:
-    """Columns of numbers as a matrix (n, d), or an error that names the cell that is none."""
-    matrix = np.empty((len(table), len(columns)))
-    for place, name in enumerate(columns):
-        for at, (row, cell) in enumerate(table[name].items()):
-            value = as_number(cell)
-            if value is None:
-                raise InvalidData(f"{source.place(int(str(row)))}: {cell!r} in column {name!r} is no number.")
-            matrix[at, place] = value
-    return matrix
+    The second key, if there is one, is what instances are grouped by.
+    """
+    names = [values[0] for values in reading.groups]
+    grouped = [values[1] for values in reading.groups] if len(reading.groups[0]) > 1 else None
+    codes = reading.codes.tolist()
+    return [names[code] for code in codes], None if grouped is None else [grouped[code] for code in codes]

@@ -5,14 +5,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from quanet.cli.console import note, notes, warnings_as_lines
-from quanet.cli.options import HOW, DateFormat, Encoding, Force, Label, Report, Seed, Text, check_new
-from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, drawing_of, groups_of
-from quanet.cli.writing import AnswerFormat, Output, choose_format, write_answer, write_summary
+from quanet.cli.opening import settings
+from quanet.cli.options import HOW, DateFormat, Encoding, Force, Label, Report, Seed, Text
+from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, drawing_of
+from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_format, write_answer, write_summary
 
 if TYPE_CHECKING:
     from quanet.answers.comparing import Outcome, Shared
@@ -68,8 +70,8 @@ def compare(
     chosen = _chosen(methods)
     check_metric(metric)
     drawing, key = drawing_of(protocol, bag_size, repeats)
-    for path in (output, report):
-        check_new(path, force=force)
+    form = choose_format(form, output)
+    check_outputs(output, report=report, force=force)
     with warnings_as_lines():
         shared, drawn = _prepared(train, test, text, label, encoding, drawing, key, date_format, seed)
         outcomes, stopped = _run(chosen, shared, drawn, seed)
@@ -82,7 +84,7 @@ def compare(
     if stopped:
         note(f"Stopped: {len(outcomes)} of {len(chosen)} methods are finished.")
     write_answer(
-        choose_format(form, output),
+        form,
         output,
         shown=lambda: _shown(found, metric.lower()),
         rows=lambda: _rows(found),
@@ -92,7 +94,7 @@ def compare(
     def summary() -> Any:
         from quanet.report.evaluation import summarize_comparison
 
-        return summarize_comparison(found)
+        return summarize_comparison(found, settings=settings())
 
     write_summary(report, summary)
     if stopped:
@@ -126,22 +128,22 @@ def _prepared(
     """Both files read by one classifier, and bags of the second."""
     from quanet.answers.comparing import share_classifier
     from quanet.answers.drawing import draw_bags
-    from quanet.answers.labelled import read_labelled
+    from quanet.answers.labelled import choose_columns, read_pool
     from quanet.data.columns import as_labels, match_labels
     from quanet.data.streams import Source
     from quanet.simplex import classes_of
 
     first, second = (Source([file], encoding=encoding) for file in (train, test))
-    learn = read_labelled(first, text=text, label=label)
-    columns = None if learn.text else learn.numbers
-    also = [key.column] if key else []
-    tried = read_labelled(second, text=learn.text, label=learn.label, numbers=columns, also=also)
-    for message in (*learn.notes, *tried.notes):
-        note(message)
+    inputs, named, told = choose_columns(first, text, label)
+    note(told)
+    learn = read_pool(first, inputs, named)
+    tried = read_pool(second, inputs, named, key=key, form=date_format)
+    for source, pool in ((first, learn), (second, tried)):
+        for reason, number in pool.skipped.items():
+            note(f"{source.name}: {number:,} rows left out ({reason})")
     labels = as_labels(learn.names)
     test_labels = match_labels(tried.names, classes_of(labels), source=second.name)
-    groups = groups_of(tried.table, key, second, date_format)
-    drawn = draw_bags(drawing, test_labels, classes_of(labels), groups=groups, rng=seed)
+    drawn = draw_bags(drawing, test_labels, classes_of(labels), groups=tried.groups, rng=seed)
     for message in drawn.notes:
         note(message)
     note(f"{len(labels):,} instances to learn from, {len(test_labels):,} to draw from; {drawn.protocol}.")
@@ -183,7 +185,7 @@ def _progress(names: list[str]) -> Iterator[Any]:
 def _shown(found: "Comparison", metric: str) -> list[Any]:
     names = list(found.results)
     bags = len(next(iter(found.results.values())))
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", justify="right", style="dim")
     table.add_column("method", no_wrap=True)
     for name in found.errors:
@@ -199,7 +201,7 @@ def _shown(found: "Comparison", metric: str) -> list[Any]:
         )
         table.add_row(str(i + 1), f"[bold]{escape(name)}[/]", *errors, _probability(p, i), f"{found.seconds[i]:.2f}")
     alike = [name for i, name in enumerate(names) if i and found.p_values[metric][i] >= SIGNIFICANT]
-    parts: list[Any] = [_sentence(found, metric, alike), "", table, ""]
+    parts: list[Any] = [_sentence(found, metric, alike), table]
     if found.limit is not None:
         parts.append(
             f"Least AE that the classifier's posteriors allow (Cramér-Rao), averaged over prevalences: "

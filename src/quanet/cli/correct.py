@@ -3,10 +3,12 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
 from quanet.cli.console import note, warnings_as_lines
+from quanet.cli.opening import settings
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -18,9 +20,8 @@ from quanet.cli.options import (
     Level,
     Report,
     check_level,
-    check_new,
 )
-from quanet.cli.writing import AnswerFormat, Output, choose_format, write_answer, write_summary
+from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_format, write_answer, write_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,8 +93,8 @@ def correct(
     from quanet.data.streams import Source
 
     check_level(level)
-    for path in (output, report):
-        check_new(path, force=force)
+    form = choose_format(form, output)
+    check_outputs(output, report=report, force=force)
     source = Source(files, encoding=encoding)
     aside = None if calibration is None else Source(calibration, encoding=encoding)
     with warnings_as_lines():
@@ -101,7 +102,7 @@ def correct(
     at = _place(found, show)
     _say_how(found, source, aside)
     write_answer(
-        choose_format(form, output),
+        form,
         output,
         shown=lambda: _shown(found, at),
         rows=lambda: _rows(found),
@@ -111,7 +112,7 @@ def correct(
     def summary() -> Any:
         from quanet.report.corrections import summarize_correction
 
-        return summarize_correction(found)
+        return summarize_correction(found, settings=settings())
 
     write_summary(report, summary)
 
@@ -221,17 +222,17 @@ def _shown(found: "Correction", at: int) -> list[Any]:
     )
     parts: list[Any] = [sentence]
     if found.keys or len(names) > 2:
-        parts += ["", _table(found, [at] if len(names) == 2 else range(len(names)))]
+        parts += [_table(found, [at] if len(names) == 2 else range(len(names)))]
     if found.rates is not None:
-        parts += ["", _confusion(found, names)]
+        parts += [_confusion(found, names)]
     return parts
 
 
 def _table(found: "Correction", places: Any) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for key in found.keys:
         table.add_column(escape(str(key)))
-    for title in ("rows", "class", "judged", "corrected", "interval"):
+    for title in ("n", "class", "judged", "corrected", "interval"):
         table.add_column(title, justify="left" if title == "class" else "right", no_wrap=True)
     names = [str(label) for label in found.classes.tolist()]
     for g, group in enumerate(found.groups):
@@ -250,7 +251,7 @@ def _table(found: "Correction", places: Any) -> Table:
 
 def _confusion(found: "Correction", names: list[str]) -> Table:
     assert found.rates is not None
-    table = Table(box=None, padding=(0, 2, 0, 0), title="What the judge says of a human label", title_justify="left")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title="What the judge says, by human label", title_justify="left")
     table.add_column("human label")
     for name in names:
         table.add_column(f"judge: {escape(name)}", justify="right")
@@ -267,7 +268,7 @@ def _rows(found: "Correction") -> list[dict[str, Any]]:
             rows.append(
                 values
                 | {
-                    "rows": int(found.sizes[g]),
+                    "n": int(found.sizes[g]),
                     "class": label,
                     "judged": found.judged[g, c],
                     "estimate": found.estimate[g, c],

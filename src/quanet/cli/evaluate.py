@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from quanet.cli.console import note, notes, warnings_as_lines
+from quanet.cli.console import details, note, warnings_as_lines
+from quanet.cli.moving import moving
+from quanet.cli.opening import about_model, inputs_for, open_model, settings
 from quanet.cli.options import (
     OUTPUT,
     DateFormat,
@@ -21,16 +24,18 @@ from quanet.cli.options import (
     Seed,
     Text,
     check_level,
-    check_new,
 )
-from quanet.cli.protocol import BagSize, ProtocolName, Repeats, drawing_of, groups_of
-from quanet.cli.writing import AnswerFormat, Output, choose_format, write_answer, write_summary
+from quanet.cli.protocol import BagSize, ProtocolName, Repeats, drawing_of
+from quanet.cli.tables import diagnosis_lines
+from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_format, write_answer, write_summary
 
 if TYPE_CHECKING:
+    from quanet.answers.drawing import Drawing
     from quanet.answers.evaluation import Evaluation
+    from quanet.answers.shares import Key
+    from quanet.data.streams import Source
 
 METRICS = ("ae", "rae", "kld")
-STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "alarm": "bold red"}
 
 
 def evaluate(
@@ -67,47 +72,18 @@ def evaluate(
 
     quanet evaluate model/ test.csv --format json | jq '.methods[0].ae'
     """
-    check_level(level)
-    drawing, key = drawing_of(protocol, bag_size, repeats)
-    for path in (output, report, bags):
-        check_new(path, force=force)
-
-    from quanet.answers.drawing import draw_bags
-    from quanet.answers.evaluation import evaluate_model
-    from quanet.answers.labelled import read_labelled
-    from quanet.answers.models import open_model
-    from quanet.data.columns import match_labels
     from quanet.data.streams import Source
 
+    check_level(level)
+    drawing, key = drawing_of(protocol, bag_size, repeats)
+    form = choose_format(form, output)
+    check_outputs(output, bags, report=report, force=force)
     with warnings_as_lines():
-        opened = open_model(model)
-        quantifier = opened.quantifier
-        source = Source(files, encoding=encoding)
-        also = [key.column] if key else []
-        pool = read_labelled(
-            source, text=text or opened.text, label=label or opened.label, numbers=opened.numbers, also=also
+        found = _evaluation(
+            model, Source(files, encoding=encoding), text, label, drawing, key, date_format, level, seed
         )
-        for message in pool.notes:
-            note(message)
-        labels = match_labels(pool.names, quantifier.classes_, source=source.name)
-        groups = groups_of(pool.table, key, source, date_format)
-        drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
-        for message in drawn.notes:
-            note(message)
-        with notes.status(f"Reading {len(labels):,} instances, then estimating {len(drawn.bags):,} bags ..."):
-            found = evaluate_model(
-                quantifier,
-                quantifier.read(pool.X),
-                labels,
-                drawn,
-                findings=opened.words(pool.X),
-                level=level,
-                rng=seed,
-                source=source.name,
-                model=opened.facts,
-            )
     write_answer(
-        choose_format(form, output),
+        form,
         output,
         shown=lambda: _shown(found),
         rows=lambda: _rows(found),
@@ -119,9 +95,62 @@ def evaluate(
     def summary() -> Any:
         from quanet.report.evaluation import summarize_evaluation
 
-        return summarize_evaluation(found)
+        return summarize_evaluation(found, settings=settings())
 
     write_summary(report, summary)
+
+
+def _evaluation(
+    model: Path,
+    source: "Source",
+    text: str | None,
+    label: str | None,
+    drawing: "Drawing",
+    key: "Key | None",
+    date_format: str | None,
+    level: float,
+    seed: int,
+) -> "Evaluation":
+    from quanet.answers.drawing import draw_bags
+    from quanet.answers.evaluation import evaluate_model
+    from quanet.answers.labelled import labels_in
+    from quanet.answers.reading import read_source
+    from quanet.answers.shares import Key
+    from quanet.data.columns import find_label, match_labels
+    from quanet.diagnostics.diagnose import words_finding
+
+    quantifier, facts = open_model(model)
+    inputs = inputs_for(source, facts, text)
+    known = facts.get("label") if facts.get("label") in source.columns else None
+    taken = find_label(source, label or known, besides=inputs.columns)
+    if taken.guessed:
+        note(f"{source.name}: label {taken.name!r} (guessed)")
+    keys = [Key(taken.name), *([key] if key else [])]
+    source.check([*inputs.columns, *(one.column for one in keys)])
+    with moving(f"Reading {source.name}", source.size) as move:
+        source.follow = move
+        reading = read_source(quantifier, source, inputs, keys=keys, form=date_format)
+    names, groups = labels_in(reading)
+    labels = match_labels(names, quantifier.classes_, source=source.name)
+    told = {"no group": "no label or no group" if key else "no label"}
+    left_out = ", ".join(f"{number:,} left out ({told.get(why, why)})" for why, number in reading.skipped.items())
+    note(f"{len(labels):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")
+    drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
+    for message in drawn.notes:
+        note(message)
+    words = reading.unknown_words
+    with moving(f"Estimating {len(drawn.bags):,} bags", None):
+        return evaluate_model(
+            quantifier,
+            reading.instances,
+            labels,
+            drawn,
+            findings=[] if words is None else [words_finding(words)],
+            level=level,
+            rng=seed,
+            source=source.name,
+            model=about_model(model, facts, quantifier),
+        )
 
 
 def _shown(found: "Evaluation") -> list[Any]:
@@ -133,23 +162,17 @@ def _shown(found: "Evaluation") -> list[Any]:
         f"[bold]{escape(name)} errs by {100 * error:.1f} points on average[/]{beside}; its {found.interval.level:.0%} "
         f"intervals hold the truth in {found.covered.mean():.1%} of cases."
     )
-    findings = Table(box=None, padding=(0, 2, 0, 0), show_header=False, title="\nAll of the file", title_justify="left")
-    for finding in found.diagnosis:
-        style = STYLES[finding.severity]
-        findings.add_row(f"[{style}]{finding.severity}[/]", escape(f"{finding.sentence} {finding.advice}".strip()))
     return [
         sentence,
-        "",
         _errors(found),
         f"[dim]Mean (standard deviation) over {bags:,} bags. {escape(found.protocol)}.[/]",
-        "",
         _classes(found),
-        findings,
+        *diagnosis_lines(found.diagnosis, everything=not details.quiet),
     ]
 
 
 def _errors(found: "Evaluation") -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("method", no_wrap=True)
     for metric in METRICS:
         table.add_column(metric.upper(), justify="right", no_wrap=True)
@@ -165,7 +188,7 @@ def _errors(found: "Evaluation") -> Table:
 
 
 def _classes(found: "Evaluation") -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for title in ("class", "training", "this file", "estimate", "interval", "covered in bags", "mean width"):
         table.add_column(title, justify="left" if title == "class" else "right", no_wrap=title != "covered in bags")
     for c, label in enumerate(found.whole.classes.tolist()):

@@ -1,36 +1,32 @@
-"""`quanet`: the verbs, and how errors end."""
+"""`quanet`: the verbs."""
 
-import sys
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from quanet import __version__
 from quanet.cli import datasets, experiment, experiment_show
 from quanet.cli.compare import compare
-from quanet.cli.console import console, problems
+from quanet.cli.console import console
 from quanet.cli.correct import correct
 from quanet.cli.demo import demo
 from quanet.cli.evaluate import evaluate
+from quanet.cli.fit import fit
 from quanet.cli.info import info
 from quanet.cli.methods import methods
 from quanet.cli.monitor import monitor
-from quanet.errors import QuanetError
+from quanet.cli.predict import predict
+from quanet.cli.verbs import Verbs
 
 app = typer.Typer(
-    help="How many, not which: estimate the share of each class in sets of unlabelled items.",
+    cls=Verbs,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"auto_envvar_prefix": "QUANET"},
 )
-app.command()(evaluate)
-app.command()(compare)
-app.command()(correct)
-app.command()(monitor)
-app.command()(info)
-app.command()(methods)
-app.command()(demo)
+for verb in (fit, predict, evaluate, compare, correct, monitor, info, methods, demo):
+    app.command()(verb)
 app.add_typer(datasets.app, name="datasets")
 experiment_show.register(experiment.app)
 app.add_typer(experiment.app, name="experiment")
@@ -49,13 +45,21 @@ def main(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """How many, not which: estimate the share of each class in sets of unlabelled items."""
+    """How many, not which: estimate the share of each class in sets of unlabelled items.
+
+    [bold]Two commands from files to an answer:[/]
+
+    quanet fit reviews.csv --text review --label sentiment -o model
+
+    quanet predict model new.csv --by product --by date:month --plot trend.png
+
+    Options may also stand in quanet.toml, a table for every command, or in the environment: QUANET_PREDICT_LEVEL=0.9.
+    """
 
 
 def run() -> None:
-    """Run the command line; an error is one line and exit code 1 (a wrong call is 2, an interruption 130, by Typer)."""
-    try:
-        app()
-    except QuanetError as error:
-        problems.print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(1)
+    """Run the command line.
+
+    Exit codes: 0; 1, data or a model that cannot be used; 2, a wrong call; 130, stopped by Ctrl-C.
+    """
+    app()

@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from quanet.cli.console import note, notes, warnings_as_lines
+from quanet.cli.console import note, warnings_as_lines
+from quanet.cli.moving import moving
+from quanet.cli.opening import inputs_for, open_model, settings
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -20,20 +23,20 @@ from quanet.cli.options import (
     Report,
     Text,
     check_level,
-    check_new,
 )
-from quanet.cli.writing import AnswerFormat, Format, Output, choose_format, write_answer, write_summary
+from quanet.cli.writing import AnswerFormat, Format, Output, check_outputs, choose_format, write_answer, write_summary
 
 if TYPE_CHECKING:
     from quanet.answers.following import Followed
-    from quanet.answers.models import OpenModel
     from quanet.answers.shares import Key
+    from quanet.base import Quantifier
+    from quanet.data.streams import Source
     from quanet.monitoring import Monitor
 
 SMOOTHED = "Days, or the unit of the column, that estimates are smoothed over; by default about four batches."
 
 CSV = (
-    *("batch", "date", "rows", "class", "estimate", "smoothed", "lower", "upper", "weighted"),
+    *("batch", "date", "n", "class", "estimate", "smoothed", "lower", "upper", "weighted"),
     *("evidence", "alarm", "since"),
 )
 
@@ -109,36 +112,35 @@ def monitor(
     quanet monitor model/ stream.csv --by date:week --format csv | tail -1
     """
     from quanet.answers.following import follow
-    from quanet.answers.models import open_model
+    from quanet.data.streams import Source
 
     key = _key(by)
     check_level(0.95 if level is None else level)
-    for path in (output, report, plot):
-        check_new(path, force=force)
+    form = choose_format(form, output)
+    check_outputs(output, plot, report=report, force=force)
     if plot is not None:
         from quanet.report.plots import check_suffix
 
         check_suffix(plot)
+    asked = {"level": level, "window": window, "half_life": half_life, "tolerance": tolerance}
     with warnings_as_lines():
-        opened = open_model(model)
-        asked = {"level": level, "window": window, "half_life": half_life, "tolerance": tolerance}
-        watch = _monitor(opened, asked, key, state, model)
+        quantifier, facts = open_model(model)
+        watch = _monitor(quantifier, asked, key, state, model)
         if restart:
             _restart(watch)
-        at = _place(opened, show)
-        read, batches = _batches(opened, files, key, text, date_format, encoding)
-        with notes.status(f"Following {len(batches):,} batches ..."):
+        at = _place(quantifier, show)
+        read, batches = _batches(quantifier, facts, Source(files, encoding=encoding), key, text, date_format)
+        with moving(f"Following {len(batches):,} batches", None):
             found = follow(watch, read, batches)
         if state is not None:
             _keep(watch, state, model)
     _say(found, state)
-    chosen = choose_format(form, output)
-    if chosen is not Format.table or output is not None:
+    if form is not Format.table or output is not None:
         note(found.sentence(at if show else None))
     write_answer(
-        chosen,
+        form,
         output,
-        shown=lambda: [f"[bold]{escape(found.sentence(at if show else None))}[/]", "", _table(found, at)],
+        shown=lambda: [f"[bold]{escape(found.sentence(at if show else None))}[/]", _table(found, at)],
         rows=lambda: _rows(found),
         plain=lambda: _plain(found),
         columns=CSV,
@@ -152,7 +154,7 @@ def monitor(
     def summary() -> Any:
         from quanet.report.course import summarize_course
 
-        return summarize_course(found.course)
+        return summarize_course(found.course, settings=settings(), focus=found.course.classes.tolist()[at])
 
     write_summary(report, summary)
 
@@ -167,8 +169,8 @@ def _key(by: str) -> "Key":
         raise typer.BadParameter(str(error), param_hint="--by") from None
 
 
-def _place(opened: "OpenModel", show: str | None) -> int:
-    names = [str(label) for label in opened.quantifier.classes_.tolist()]
+def _place(quantifier: "Quantifier", show: str | None) -> int:
+    names = [str(label) for label in quantifier.classes_.tolist()]
     if show is None:
         return len(names) - 1
     if show not in names:
@@ -177,7 +179,7 @@ def _place(opened: "OpenModel", show: str | None) -> int:
 
 
 def _monitor(
-    opened: "OpenModel", asked: dict[str, float | None], key: "Key", state: Path | None, model: Path
+    quantifier: "Quantifier", asked: dict[str, float | None], key: "Key", state: Path | None, model: Path
 ) -> "Monitor":
     """A new monitor, or the one that was kept."""
     from quanet.answers.following import SMOOTHED_OVER, resume
@@ -185,9 +187,9 @@ def _monitor(
 
     given = {name: value for name, value in asked.items() if value is not None}
     if state is not None and state.exists():
-        return resume(state, opened.quantifier, given, model=str(model))
+        return resume(state, quantifier, given, model=str(model))
     smoothed = SMOOTHED_OVER.get(key.period, 7.0)
-    return Monitor(opened.quantifier, **{"window": smoothed, "half_life": given.get("window", smoothed)} | given)  # type: ignore[arg-type]
+    return Monitor(quantifier, **{"window": smoothed, "half_life": given.get("window", smoothed)} | given)  # type: ignore[arg-type]
 
 
 def _restart(watch: "Monitor") -> None:
@@ -198,21 +200,29 @@ def _restart(watch: "Monitor") -> None:
 
 
 def _batches(
-    opened: "OpenModel", files: list[str], key: "Key", text: str | None, date_format: str | None, encoding: str
+    quantifier: "Quantifier",
+    facts: dict[str, Any],
+    source: "Source",
+    key: "Key",
+    text: str | None,
+    date_format: str | None,
 ) -> Any:
     """The files' instances, read by the model, and which of them belong to which batch."""
-    from quanet.answers.following import make_batches, read_stream
-    from quanet.data.streams import Source
+    from quanet.answers.following import make_batches
+    from quanet.answers.reading import read_source
 
-    source = Source(files, encoding=encoding)
-    with notes.status(f"Reading {source.name} ..."):
-        pool = read_stream(source, opened, key, text=text, form=date_format)
-    for message in pool.notes:
-        note(message)
-    batches, messages = make_batches(key, pool.groups, pool.owner)
+    source.check([key.column])
+    inputs = inputs_for(source, facts, text)
+    with moving(f"Reading {source.name}", source.size) as move:
+        source.follow = move
+        reading = read_source(quantifier, source, inputs, keys=[key], form=date_format)
+    told = {"no group": "no date"}
+    left_out = ", ".join(f"{number:,} left out ({told.get(why, why)})" for why, number in reading.skipped.items())
+    note(f"{len(reading.instances):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")
+    batches, messages = make_batches(key, reading.groups, reading.codes)
     for message in messages:
         note(message)
-    return pool.read, batches
+    return reading.instances, batches
 
 
 def _keep(watch: "Monitor", state: Path, model: Path) -> None:
@@ -231,10 +241,10 @@ def _say(found: "Followed", state: Path | None) -> None:
 
 
 def _table(found: "Followed", at: int) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("batch", no_wrap=True)
     name = escape(str(found.course.classes.tolist()[at]))
-    for title in ("rows", name, "smoothed", "interval", "evidence"):
+    for title in ("n", name, "smoothed", "interval", "evidence"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for batch, reading in zip(found.batches, found.readings, strict=True):
@@ -258,7 +268,7 @@ def _rows(found: "Followed") -> list[dict[str, Any]]:
                 {
                     "batch": batch,
                     "date": found.told(reading.date),
-                    "rows": reading.n,
+                    "n": reading.n,
                     "class": label,
                     "estimate": reading.estimate[c],
                     "smoothed": reading.windowed[c],

@@ -13,7 +13,7 @@ ModelFolder = Annotated[
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILES...",
+        metavar="FILES",
         help="CSV, TSV, JSON lines or Parquet, also .gz; several, a pattern in quotes, or - for standard input.",
         show_default=False,
     ),

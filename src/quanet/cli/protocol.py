@@ -1,6 +1,6 @@
 """How bags are drawn, as options that `evaluate` and `compare` share."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,16 +42,6 @@ def drawing_of(protocol: str, bag_size: int | None, repeats: int | None) -> "tup
         return drawing, parse_key(drawing.parameter) if drawing.protocol == "by" else None
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint="--protocol") from None
-
-
-def groups_of(table: Any, key: "Key | None", source: Any, date_format: str | None) -> Any:
-    """The group of every row by name, None for rows without one; None where nothing is grouped."""
-    if key is None:
-        return None
-    from quanet.answers.groups import group_codes
-
-    groups, owner = group_codes(table, [key], source=source, form=date_format)
-    return [None if place < 0 else groups[place][0] for place in owner.tolist()]
 
 
 def check_metric(metric: str) -> str:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from quanet.cli.console import console, note
-from quanet.cli.options import OUTPUT
+from quanet.cli.options import OUTPUT, check_new
 
 if TYPE_CHECKING:
     from quanet.report.summary import Summary
@@ -32,8 +32,7 @@ AnswerFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="By default what the output file's ending says, else a table.",
-        show_default=False,
+        help="[dim]default: by the ending of the output; a table on a terminal, JSON in a pipe[/]",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -44,11 +43,18 @@ Output = Annotated[
 
 
 def choose_format(form: Format | None, output: Path | None) -> Format:
-    """The format asked for, or the one that the file's ending says."""
+    """The format asked for, or the one that the file's ending says; a table on a terminal, JSON in a pipe."""
     if form is not None:
         return form
-    endings = {".csv": Format.csv, ".json": Format.json}
-    return Format.table if output is None else endings.get(output.suffix.lower(), Format.table)
+    if output is None:
+        return Format.table if console.is_terminal else Format.json
+    endings = {".csv": Format.csv, ".json": Format.json, ".txt": Format.table}
+    found = endings.get(output.suffix.lower())
+    if found is None:
+        raise typer.BadParameter(
+            f"{output} ends in none of {', '.join(endings)}. Say what to write: --format.", param_hint="--output"
+        )
+    return found
 
 
 def write_answer(
@@ -83,6 +89,16 @@ def write_answer(
     note(f"Written: {output}")
 
 
+def check_outputs(*paths: Path | None, report: Path | None = None, force: bool) -> None:
+    """What would fail at the end is said at the beginning: files that are there, reports that cannot be made."""
+    for path in (*paths, report):
+        check_new(path, force=force)
+    if report is not None:
+        from quanet.report.page import check_report
+
+        check_report(report)
+
+
 def write_summary(path: Path | None, make: Callable[[], "Summary"]) -> None:
     """Write a report, if one is asked for."""
     if path is None:
@@ -105,7 +121,8 @@ def _as_text(
     if form is Format.csv:
         import pandas as pd
 
-        return pd.DataFrame(list(rows()), columns=columns).to_csv(index=False)
+        named = None if columns is None else pd.Index(columns)
+        return pd.DataFrame(list(rows()), columns=named).to_csv(index=False)
     paper = Console(file=StringIO(), width=TEXT_WIDTH, color_system=None)
     for part in shown():
         paper.print(part, highlight=False)

@@ -1,7 +1,7 @@
 """Tables in one or several files, as one stream of chunks in bounded memory."""
 
 import glob
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 20_000  # of a chunk
-MOST_CHARACTERS = 2**24  # of a chunk; long texts make it shorter
+MOST_CHARACTERS = 2**22  # of a chunk; long texts make it shorter
 
 
 class Source:
@@ -32,6 +32,7 @@ class Source:
     ----------
     files : the names, patterns resolved.
     rows : read so far.
+    follow : told how many bytes have been read, with every chunk.
 
     Examples
     --------
@@ -48,6 +49,7 @@ class Source:
         self.files = resolve(files)
         self.encoding = check_encoding(encoding)
         self.rows = 0
+        self.follow: Callable[[int], None] | None = None
         self._first: tuple[Rows, list[Cells], Iterator[Cells]] | None = None
         self._starts: list[tuple[int, str]] = []
         self._done = 0  # bytes of files that are read
@@ -97,6 +99,8 @@ class Source:
             self._starts.append((self.rows, file))
             with closing(self._open(number)) as self._current:
                 for part in _parts(self._cells(self._current, wanted), rows):
+                    if self.follow:
+                        self.follow(self.position)
                     yield _frame(wanted, part, start=self.rows)
                     self.rows += len(part)
             self._done += 0 if file == STDIN else Path(file).stat().st_size

@@ -15,7 +15,7 @@ from quanet.calibration import calibrate
 from quanet.classifiers import check_labels, check_posteriors
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.diagnostics.mixture import MixtureFit, mixture_test
-from quanet.diagnostics.words import unknown_share
+from quanet.diagnostics.words import classifier_of, unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 from quanet.evaluation.limits import cramer_rao_variance
 from quanet.simplex import count, encode
@@ -270,28 +270,27 @@ def _bag_size(case: _Case, deviations: FloatArray) -> Finding:
 def _familiar_words(quantifier: Quantifier, X: Any, X_held: Any) -> list[Finding]:
     if isinstance(X, ReadInstances) or not is_text(X):
         return []
-    classifier = getattr(quantifier, "classifier_", None) or getattr(
-        getattr(quantifier, "rows_", None), "classifier", None
-    )
+    classifier = classifier_of(quantifier)
     share = unknown_share(classifier, X)
-    if share is None:
-        return []
     usual = unknown_share(classifier, X_held) if X_held is not None and is_text(X_held) else None
+    return [] if share is None else [words_finding(share, usual)]
+
+
+def words_finding(share: float, usual: float | None = None) -> Finding:
+    """What it means that a share of a bag's words is unknown to the classifier, where `usual` is the normal one."""
     most = MANY_UNKNOWN if usual is None else max(2 * usual, usual + 0.05)
     numbers = {"unknown": share} | ({} if usual is None else {"usual": usual})
     beside = "" if usual is None else f", where {usual:.1%} is usual"
     if share <= most:
         sentence = f"The words are those of training: {share:.1%} are new to the classifier{beside}."
-        return [Finding("words", "ok", sentence, numbers=numbers)]
-    return [
-        Finding(
-            "words",
-            "warning" if share <= 2 * most else "alarm",
-            f"The texts are unlike the training texts: {share:.1%} of their words are new to the classifier{beside}.",
-            "Check that they are of the same kind and language; train on texts like these, or use refine.",
-            numbers,
-        )
-    ]
+        return Finding("words", "ok", sentence, numbers=numbers)
+    return Finding(
+        "words",
+        "warning" if share <= 2 * most else "alarm",
+        f"The texts are unlike the training texts: {share:.1%} of their words are new to the classifier{beside}.",
+        "Check that they are of the same kind and language; train on texts like these, or use refine.",
+        numbers,
+    )
 
 
 def _sureness(case: _Case, prevalences: FloatArray) -> Finding:

@@ -1,6 +1,8 @@
 """How many words of a text its classifier has never met."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,46 @@ def unknown_share(classifier: Any, X: Any) -> float | None:
     >>> unknown_share(classifier, ["good film", "late flight"])
     0.5
     """
-    words, places = np.unique(
-        [word for text in check_texts(X) for word in _WORD.findall(text.lower())], return_inverse=True
-    )
-    if not len(words):
-        return None
-    known = _known(classifier, words.tolist())
-    return None if known is None else float(1 - known[places].mean())
+    counter = WordCounter(classifier)
+    counter.add(check_texts(X))
+    return counter.share
+
+
+class WordCounter:
+    """Words of texts, and how many of them a classifier does not know, counted as texts come.
+
+    Parameters
+    ----------
+    classifier : fitted; one that keeps no vocabulary makes the share None.
+    """
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+        self.total = self.unknown = 0
+        self._known: dict[str, bool] = {}
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Count the words of more texts."""
+        words = Counter(word for text in texts for word in _WORD.findall(text.lower()))
+        new = [word for word in words if word not in self._known]
+        if new:
+            known = _known(self.classifier, new)
+            if known is None:
+                return
+            self._known.update(zip(new, known.tolist(), strict=True))
+        self.total += words.total()
+        self.unknown += sum(count for word, count in words.items() if not self._known[word])
+
+    @property
+    def share(self) -> float | None:
+        """Unknown words among all; None where nothing is known of it."""
+        return self.unknown / self.total if self.total else None
+
+
+def classifier_of(quantifier: Any) -> Any:
+    """The fitted classifier inside a quantifier, or None."""
+    chosen = getattr(quantifier, "quantifier_", quantifier)  # that of a search
+    return getattr(chosen, "classifier_", None) or getattr(getattr(chosen, "rows_", None), "classifier", None)
 
 
 def _known(classifier: Any, words: list[str]) -> BoolArray | None:

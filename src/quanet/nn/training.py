@@ -13,6 +13,7 @@ from quanet.nn.batches import Pool
 from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.loop import Epoch
 from quanet.nn.progress import progress_line
+from quanet.progress import report
 
 
 def classifier_to_fit(quantifier: Any) -> Any:
@@ -49,6 +50,7 @@ def follow(epochs: Generator[Epoch, None, None], title: str, most: int, *, visib
             for epoch in epochs:
                 history.append(epoch)
                 show(epoch)
+                report("network", len(history) / most)
     except KeyboardInterrupt:
         warnings.warn(
             f"training was interrupted after {len(history)} epochs; the best weights so far are kept.",

@@ -45,6 +45,7 @@ def save(
     data: str = "",
     results: Mapping[str, float] | None = None,
     notes: str = "",
+    facts: Mapping[str, Any] | None = None,
 ) -> None:
     """Save a fitted quantifier, or any fitted estimator, with its model card.
 
@@ -58,6 +59,7 @@ def save(
     data : what it has learnt from, for the model card.
     results : held-out errors for the model card, by their names, such as ``{"AE": results.error("ae").mean()}``.
     notes : more for the model card, in Markdown.
+    facts : what `facts_of` gives back, such as the columns it has learnt from: names, numbers, lists and mappings.
 
     Examples
     --------
@@ -74,7 +76,7 @@ def save(
     if not isinstance(quantifier, BaseEstimator):
         raise InvalidSetting(f"save takes a fitted quantifier; got {quantifier!r}, which is no estimator.")
     check_is_fitted(quantifier)
-    target = _free_place(folder)
+    target = free_place(folder)
     writer = Writer()
     model = writer.write(quantifier)
     about = {
@@ -85,6 +87,7 @@ def save(
         "data": data,
         "results": _checked_results(results or {}),
         "notes": notes,
+        "facts": _checked_facts(facts or {}),
     }
     files = {f"part-{number}.skops": content for number, content in enumerate(writer.parts)}
     if writer.arrays:
@@ -128,6 +131,16 @@ def load(folder: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) 
     return loaded
 
 
+def facts_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """What was saved with a model: facts, and "quanet", "saved", "versions", "data", "results", "notes".
+
+    Nothing is loaded but the folder's configuration, and it is checked to be as it was saved.
+    """
+    config = _checked_config(Path(folder))
+    about = {name: config.get(name, "") for name in ("quanet", "saved", "versions", "data", "results", "notes")}
+    return about | dict(config.get("facts", {}))
+
+
 def untrusted_types(folder: str | os.PathLike[str]) -> list[str]:
     """Full names of the types that `load` would have to be told to trust."""
     config, files = read_folder(Path(folder))
@@ -147,6 +160,12 @@ def _untrusted(model: Any, files: Mapping[str, bytes]) -> list[str]:
 
 def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The checked configuration of a model folder, and the bytes of its files."""
+    config = _checked_config(folder)
+    _check_versions(folder, config)
+    return config, {name: _read_file(folder, name, digest) for name, digest in config["files"].items()}
+
+
+def _checked_config(folder: Path) -> dict[str, Any]:
     config = _config(folder)
     _check_format(folder, config)
     stated = config.pop("sha256", None)
@@ -157,8 +176,7 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     shape = {"files": dict, "model": dict, "versions": dict}
     if not intact or any(not isinstance(config.get(key), kind) for key, kind in shape.items()):
         raise InvalidModel(f"{folder / CONFIG} has been edited or damaged since it was saved. Save the model again.")
-    _check_versions(folder, config)
-    return config, {name: _read_file(folder, name, digest) for name, digest in config["files"].items()}
+    return config
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -218,6 +236,13 @@ def _checked_results(results: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
+def _checked_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return dict(json.loads(json.dumps(dict(facts), allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise InvalidSetting(f"facts are names, numbers, lists and mappings of them: {error}.") from error
+
+
 def _versions() -> dict[str, str]:
     libraries = ("numpy", "scipy", "scikit-learn", "skops", "safetensors")
     return {"python": platform.python_version()} | {name: version(name) for name in libraries}
@@ -231,8 +256,8 @@ def _canonical(config: dict[str, Any]) -> bytes:
     return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _free_place(folder: str | os.PathLike[str]) -> Path:
-    """Where to write; a folder there must be empty or a model, with no files of others."""
+def free_place(folder: str | os.PathLike[str]) -> Path:
+    """Where `save` would write to; a folder there must be empty or a model, with no files of others."""
     target = Path(folder).resolve()  # through a link, to the folder that is replaced
     if not target.exists():
         return target

@@ -217,7 +217,7 @@ p.note{color:#444;font-size:.9em;margin:.2em 0;max-width:66em}
 
 def to_html(tables: Sequence[Table], *, title: str = "Experiment") -> str:
     """Tables as one self-contained page."""
-    body = "\n".join(_html(table) for table in tables)
+    body = "\n".join(html_table(table) for table in tables)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{html.escape(title)}</title>\n'
@@ -225,7 +225,8 @@ def to_html(tables: Sequence[Table], *, title: str = "Experiment") -> str:
     )
 
 
-def _html(table: Table) -> str:
+def html_table(table: Table) -> str:
+    """One table with its notes, to stand in a page."""
     details, marks = (
         [any(getattr(e, part) for e in entries) for entries in zip(*(e for _, e in table.rows), strict=True)]
         for part in ("detail", "mark")

@@ -13,10 +13,10 @@ class Chart:
 
     Attributes
     ----------
-    name : short, for file names and anchors.
+    name : short, unlike that of any other in the report.
     caption : what it shows, in a sentence.
     alt : what one sees in it, for those who do not.
-    svg : the picture for a light page, and `dark` for a dark one; each names its own fonts and has no outside parts.
+    svg : the picture for a page that names the palette's colours, light or dark; and `narrow`, the same for a phone.
     table : the numbers behind it.
     """
 
@@ -24,7 +24,7 @@ class Chart:
     caption: str
     alt: str
     svg: str
-    dark: str
+    narrow: str
     table: Table
 
 
@@ -47,6 +47,7 @@ class Summary:
     ----------
     title : of what.
     answer : the one sentence that matters, first.
+    cautions : findings without which the answer should not be read; they stand below it.
     facts : a few figures under it: name and value.
     sections : the rest.
     settings : what gives the same again: command, versions, seeds, files with their checksums.
@@ -55,6 +56,7 @@ class Summary:
 
     title: str
     answer: str
+    cautions: tuple[Finding, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     sections: tuple[Section, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()

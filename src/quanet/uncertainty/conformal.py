@@ -19,10 +19,12 @@ from quanet.simplex import to_counts
 from quanet.uncertainty.held import Held, invert, remembered, replicates, towards_the_ends
 
 SHARES = 41  # of a class that bags are drawn at, more of them near 0 and 1
-BAGS = 16_000  # drawn in all
+BAGS = 16_000  # drawn in all, at most
+INSTANCES = 2**24  # drawn in all, at most: of large bags fewer will do, since their errors are alike
+LARGEST = 2**14  # instances in a calibration bag; errors of larger ones are hardly the bag's chance any more
 SURE = 0.9  # probability that what is said of a tail holds, whatever bags were drawn
 NEIGHBOURS = 2  # shares on either side whose scaled errors are taken together
-AT_A_TIME = 2**22  # numbers gathered together
+AT_A_TIME = 2**21  # instances drawn together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +96,7 @@ def calibrate_errors(
     k = held.k
     shares = towards_the_ends(SHARES)
     classes = 1 if k == 2 else k  # of two, one tells all
-    bags = max(20, BAGS // (SHARES * classes))
+    bags = max(20, min(BAGS, INSTANCES // size) // (SHARES * classes))
     found, scaled = [], []
     for c in range(k - classes, k):
         rest = rng.dirichlet(np.ones(k - 1), size=(SHARES, bags)) * (1 - shares[:, None, None])
@@ -112,15 +114,16 @@ def calibrate_errors(
 
 def _estimates(quantifier: Quantifier, held: Held, counts: IntArray, rng: np.random.Generator) -> FloatArray:
     others = replicates(quantifier)
+    rows = [other._rows(held.inputs) for other in others]  # noqa: SLF001
     estimates = np.empty(counts.shape)
-    drawn = draw_bags(held, counts, rng)
-    for r, other in enumerate(others):
-        rows = other._rows(held.inputs)  # noqa: SLF001
-        mine = np.arange(r, len(counts), len(others))
-        together = max(1, AT_A_TIME // (drawn.shape[1] * max(1, rows.shape[1])))
-        for start in range(0, len(mine), together):
-            chunk = mine[start : start + together]
-            estimates[chunk] = other.aggregate(rows[drawn[chunk]])
+    together = len(others) * max(1, AT_A_TIME // (int(counts[0].sum()) * len(others)))
+    for start in range(0, len(counts), together):
+        drawn = draw_bags(held, counts[start : start + together], rng)
+        for r, other in enumerate(others):
+            # Bags go to the quantifiers in turn.
+            mine = np.arange((r - start) % len(others), len(drawn), len(others))
+            if len(mine):
+                estimates[start + mine] = other.aggregate(rows[r][drawn[mine]])
     return estimates
 
 
@@ -134,13 +137,14 @@ class Calibrations:
     def of_size(self, quantifier: Quantifier, n: int) -> tuple[list[Errors], FloatArray, float]:
         """Errors of every class in bags of about n, their correlation, and the factor that makes them those of n.
 
-        Errors shrink with the root of a bag's size; at most a factor of 1.2 is left to that rule.
+        Errors shrink with the root of a bag's size; at most a factor of 1.2 is left to that rule. Those of very large
+        bags are taken to be no smaller than those of large ones: what was learnt from held-out rows stays uncertain.
         """
-        size = max(2, round(2.0 ** (round(2 * np.log2(n)) / 2)))
+        size = min(max(2, round(2.0 ** (round(2 * np.log2(n)) / 2))), LARGEST)
         if size not in self._found:
             rng = np.random.default_rng([self._seed, size])
             self._found[size] = calibrate_errors(quantifier, self._held, size=size, own=self._own, rng=rng)
-        return *self._found[size], float(np.sqrt(size / n))
+        return *self._found[size], float(np.sqrt(size / min(n, LARGEST)))
 
     def ends(
         self, quantifier: Quantifier, estimate: FloatArray, sizes: IntArray, level: float

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 # By ending: what would otherwise say when the file was made.
 FORMATS = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 WIDTH = 7.2  # inches: a page's text, or both columns of a paper
+NARROW = 3.4  # a phone's screen
 COLUMNS = 6
 SMALL, TINY = 7.5, 6.5  # points, of titles and of figures
 
 
 def new_figure(panels: int = 1) -> tuple[Figure, list[Axes]]:
     """An empty figure with panels side by side, which no global state knows of."""
-    figure = _figure(5.2 * panels, 5.0)
+    figure = sized_figure(5.2 * panels, 5.0)
     return figure, list(figure.subplots(1, panels, squeeze=False)[0])
 
 
@@ -44,7 +45,7 @@ def panel_figure(
     rows = -(-panels // columns)
     block, strip = rows * (height * min(COLUMNS / columns, 2) + 0.25) + 0.44, 0.3
     heights = [*[block] * (len(titles) - 1), block + 0.22, strip]  # the last block has the label of the x-axis
-    figure = _figure(WIDTH, sum(heights))
+    figure = sized_figure(WIDTH, sum(heights))
     parts: list[SubFigure] = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False).flat)
     blocks = []
     for title, part in zip(titles, parts[:-1], strict=True):
@@ -81,7 +82,7 @@ def panel_columns(panels: int) -> int:
 
 def wide_figure(height: float) -> tuple[Figure, Axes]:
     """One panel of a page's width."""
-    figure = _figure(WIDTH, height)
+    figure = sized_figure(WIDTH, height)
     return figure, figure.subplots()
 
 
@@ -106,7 +107,8 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_whole(path, page.getvalue())
 
 
-def _figure(width: float, height: float) -> Figure:
+def sized_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

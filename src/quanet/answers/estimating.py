@@ -1,0 +1,185 @@
+"""From instances that were read to the shares of their groups: estimates, intervals, plain counts, diagnoses."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from quanet.answers.reading import Reading
+from quanet.answers.shares import Key, Shares
+from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.bags import Bags
+from quanet.base import Quantifier, ReadInstances
+from quanet.diagnostics.diagnose import WIDE, diagnose, words_finding
+from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
+from quanet.errors import InvalidData
+from quanet.uncertainty.intervals import predict_interval_bags
+from quanet.uncertainty.regions import Interval
+
+LARGEST = 20_000  # instances that a diagnosis looks at; of more, as many drawn at random
+FEWEST = 100  # instances of a group that is diagnosed by itself
+MOST = 60  # groups that are diagnosed by themselves, the largest
+FALSE = 0.05  # share of groups among those found to have drifted that may be found so by chance
+
+
+def estimate_shares(
+    quantifier: Quantifier,
+    reading: Reading,
+    *,
+    keys: Sequence[Key] = (),
+    level: float = 0.95,
+    seed: int = 0,
+    source: str = "",
+    model: dict[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Shares:
+    """Shares of all groups of a reading, and of all instances together.
+
+    Parameters
+    ----------
+    quantifier : the one that has read.
+    reading : what it has read.
+    keys : what instances are grouped by.
+    level : of intervals.
+    seed : of draws.
+    source, model : for the reader.
+    progress : told what is being done.
+    """
+    say = progress or (lambda _: None)
+    instances = reading.instances
+    bags = _bags(reading.codes)
+    say("intervals")
+    everything = Bags(np.arange(len(instances))[None])
+    total = _intervals(quantifier, instances, everything, level, seed)
+    interval = _intervals(quantifier, instances, bags, level, seed) if len(bags) > 1 else total
+    counted = _counted(quantifier, instances, reading.codes, len(bags))
+    weights = bags.sizes / bags.sizes.sum()
+    say("diagnosis")
+    return Shares(
+        classes=quantifier.classes_,
+        keys=tuple(keys),
+        groups=tuple(reading.groups),
+        sizes=bags.sizes,
+        interval=interval,
+        counted=counted,
+        small=(bags.sizes < 2) | (interval.width.max(axis=1) > 2 * WIDE),
+        total=_first(total),
+        total_counted=weights @ counted,
+        diagnosis=diagnose_reading(quantifier, reading, level=level, seed=seed),
+        diagnoses=_diagnoses(quantifier, instances, bags, level, seed) if len(bags) > 1 else ("",),
+        skipped=reading.skipped,
+        source=source,
+        model=model or {},
+    )
+
+
+def diagnose_reading(quantifier: Quantifier, reading: Reading, *, level: float = 0.95, seed: int = 0) -> Diagnosis:
+    """Findings about all instances together, their words included."""
+    instances = reading.instances
+    if len(instances) > LARGEST:
+        chosen = np.random.default_rng(seed).choice(len(instances), LARGEST, replace=False)
+        instances = instances.take(np.sort(chosen))
+    findings = list(_diagnosis(quantifier, instances, level, seed))
+    if reading.unknown_words is not None:
+        findings.append(words_finding(reading.unknown_words))
+    return Diagnosis(findings)
+
+
+def _diagnosis(quantifier: Quantifier, instances: ReadInstances, level: float, seed: int) -> Diagnosis:
+    try:
+        return diagnose(quantifier, instances, level=level, random_state=seed)
+    except InvalidData as error:  # too few instances, here or in training
+        return Diagnosis([Finding("diagnosis", "note", f"Not checked: {error}")])
+
+
+def _first(found: Interval) -> Interval:
+    return replace(
+        found,
+        estimate=found.estimate[0],
+        lower=found.lower[0],
+        upper=found.upper[0],
+        covariance=found.covariance[0],
+        sizes=found.sizes[0],
+    )
+
+
+def _bags(codes: Any) -> Bags:
+    """The instances of every group."""
+    order = np.argsort(codes, kind="stable")
+    return Bags(np.split(order, np.cumsum(np.bincount(codes))[:-1]))
+
+
+def _intervals(quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int) -> Interval:
+    """Intervals of bags; of one instance, which says nothing of how instances differ, everything from 0 to 1."""
+    many = bags.sizes > 1
+    if many.all():
+        return _of_many(quantifier, instances, bags, level, seed)
+    k = len(quantifier.classes_)
+    estimate = quantifier.predict_bags(instances, bags)
+    lower, upper = np.zeros_like(estimate), np.ones_like(estimate)
+    covariance, method = np.broadcast_to(np.eye(k) / 4, (len(bags), k, k)).copy(), "none"
+    if many.any():
+        places = np.split(bags.flat, np.cumsum(bags.sizes)[:-1])
+        found = _of_many(quantifier, instances, Bags([places[at] for at in np.flatnonzero(many)]), level, seed)
+        estimate[many], lower[many], upper[many] = found.estimate, found.lower, found.upper
+        covariance[many], method = found.covariance, found.method
+    return Interval(estimate, lower, upper, covariance, bags.sizes, level, method, quantifier.classes_)
+
+
+def _of_many(quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int) -> Interval:
+    try:
+        return predict_interval_bags(quantifier, instances, bags, level, rng=seed)
+    except InvalidData:
+        # Too few held-out instances to calibrate on: what the bag itself shows is better than nothing.
+        return predict_interval_bags(quantifier, instances, bags, level, method="bootstrap", rng=seed)
+
+
+def _counted(quantifier: Quantifier, instances: ReadInstances, codes: Any, groups: int) -> FloatArray:
+    """Shares of predicted labels (g, k); NaN for a quantifier that predicts none."""
+    k = len(quantifier.classes_)
+    if not quantifier._reads_posteriors:  # noqa: SLF001
+        return np.full((groups, k), np.nan)
+    labels = instances.inputs[:, :k].argmax(axis=1)
+    counts = np.bincount(codes * k + labels, minlength=groups * k).reshape(groups, k)
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _diagnoses(
+    quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int
+) -> tuple[str, ...]:
+    """The worst severity of every group, its size left aside, which intervals tell; "" for one that is not diagnosed.
+
+    With many groups some would look like drift by chance: an alarm counts only if it is among those that keep the
+    share of false ones down (Benjamini and Hochberg 1995).
+    """
+    chosen = np.argsort(-bags.sizes, kind="stable")[:MOST]
+    chosen = chosen[bags.sizes[chosen] >= FEWEST]
+    places = np.split(bags.flat, np.cumsum(bags.sizes)[:-1])
+    found = {at: _diagnosis(quantifier, instances.take(places[at]), level, seed) for at in chosen.tolist()}
+    drifted = _discoveries([_p_value(one) for one in found.values()])
+    severities = [""] * len(bags)
+    for (at, diagnosis), real in zip(found.items(), drifted, strict=True):
+        counted = [one for one in diagnosis if one.name != "bag size" and (real or one.name != "prior shift")]
+        severities[at] = max((one.severity for one in counted), key=SEVERITIES.index, default="ok")
+    return tuple(severities)
+
+
+def _p_value(diagnosis: Diagnosis) -> float:
+    return next((one.numbers.get("p_value", 1.0) for one in diagnosis if one.name == "prior shift"), 1.0)
+
+
+def _discoveries(p_values: Sequence[float]) -> BoolArray:
+    """Which hypotheses are given up, so that the share of those wrongly given up stays below `FALSE`.
+
+    Examples
+    --------
+    >>> _discoveries([0.001, 0.04, 0.9, 0.02])
+    array([ True, False, False,  True])
+    """
+    values = np.asarray(p_values, dtype=float)
+    order: IntArray = np.argsort(values)
+    passed = np.flatnonzero(values[order] <= FALSE * np.arange(1, len(values) + 1) / max(1, len(values)))
+    found = np.zeros(len(values), dtype=bool)
+    found[order[: passed[-1] + 1 if len(passed) else 0]] = True
+    return found

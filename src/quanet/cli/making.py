@@ -1,0 +1,63 @@
+"""Which quantifier a call asks for: a method, its settings, a classifier; and what each must not be."""
+
+import tomllib
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from quanet.cli.console import note
+
+if TYPE_CHECKING:
+    from quanet.base import Quantifier
+
+
+def make_quantifier(
+    method: str | None, settings: Sequence[str], classifier: str | None, *, seed: int, device: str | None
+) -> "Quantifier":
+    """The quantifier, unfitted; a wrong name or value is a wrong call."""
+    import quanet
+    from quanet.base import Quantifier
+    from quanet.errors import InvalidPart
+    from quanet.experiments.estimators import make, prepare
+
+    if method is None:
+        method = "QuaNet" if find_spec("torch") else "EMQ"
+        if method == "EMQ":
+            note("Method: EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'.")
+    part: dict[str, Any] = {"kind": _spelt(method, quanet.__all__)}
+    if classifier is not None:
+        part["classifier"] = {"kind": _spelt(classifier, quanet.__all__)}
+    part |= dict(_setting(one) for one in settings)
+    try:
+        made = prepare(make(part), seed=seed, device=device, shared=False)
+    except InvalidPart as error:
+        raise typer.BadParameter(str(error), param_hint=_blamed(error.word, method, classifier)) from error
+    if not isinstance(made, Quantifier):
+        raise typer.BadParameter(
+            f"{method} is no method that estimates shares; `quanet methods` lists those.", param_hint="--method"
+        )
+    return made
+
+
+def _spelt(name: str, known: Sequence[str]) -> str:
+    """A name as it is written in the code, however it was typed: emq is EMQ."""
+    first, dot, rest = name.partition(".")
+    return {one.lower(): one for one in known}.get(first.lower(), first) + dot + rest
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals):
+        raise typer.BadParameter(f"{text!r} is no key=value, such as max_epochs=20.", param_hint="--set")
+    try:
+        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name.strip(), value.strip()  # a word without quotes
+
+
+def _blamed(word: str, method: str, classifier: str | None) -> str:
+    if word.lower() == method.lower():
+        return "--method"
+    return "--classifier" if classifier and word.lower() == classifier.lower() else "--set"

@@ -1,0 +1,134 @@
+"""How all verbs behave: options that every one has, defaults from a file and the environment, and how they end."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from quanet.cli.config import read_config
+from quanet.cli.console import complain, problems, set_up
+from quanet.errors import QuanetError
+
+EVERYWHERE = "Everywhere"
+
+
+def _be_quiet(wanted: bool) -> None:
+    if wanted:
+        set_up(quiet=True)
+
+
+def _be_verbose(wanted: bool) -> None:
+    if wanted:
+        set_up(verbose=True)
+
+
+def _be_plain(wanted: bool) -> None:
+    if wanted:
+        set_up(color=False)
+
+
+def everywhere(
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", callback=_be_quiet, help="Only answers, warnings and errors.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", callback=_be_verbose, help="Also what takes how long.")
+    ] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", callback=_be_plain, help="Without colours.")] = False,
+) -> None:
+    """Options that every command takes, wherever they stand in the line."""
+
+
+class Verbs(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for command in self.commands.values():
+            _complete(command)
+        self.params += _shared()
+        _hide_variables(self)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what stands before the verb, with the defaults of `quanet.toml`."""
+        set_up(quiet=False, verbose=False, color="NO_COLOR" not in os.environ)
+        if not ctx.resilient_parsing:  # as shell completion does, which must not fail
+            try:
+                ctx.default_map = read_config(Path.cwd(), self)
+            except ValueError as error:
+                ctx.fail(str(error))
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. However it ends, the exit code says how and standard error why, in a line."""
+        try:
+            with _ended_by_signals():
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+                return result
+        except QuanetError as error:
+            complain(str(error))
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt as error:
+            problems.print("Stopped.")
+            raise typer.Exit(130) from error
+        except BrokenPipeError as error:  # whoever reads has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to write goes nowhere
+            raise typer.Exit(0) from error
+        except OSError as error:
+            complain(f"{error.filename or 'a file'}: {error.strerror or error}.")
+            raise typer.Exit(1) from error
+        except MemoryError as error:
+            complain("there is not enough memory. Take fewer rows, or a method that needs less.")
+            raise typer.Exit(1) from error
+
+
+def _complete(command: Any) -> None:
+    """Add the options that all commands have, once; leave environment variables out of its help, which they crowd."""
+    for inner in getattr(command, "commands", {}).values():
+        _complete(inner)
+    if not hasattr(command, "commands"):
+        names = {param.name for param in command.params}
+        command.params += [param for param in _shared() if param.name not in names]
+    _hide_variables(command)
+
+
+def _hide_variables(command: Any) -> None:
+    for param in command.params:
+        param.show_envvar = False
+
+
+def _shared() -> list[Any]:
+    app = typer.Typer(add_completion=False)
+    app.command()(everywhere)
+    params: list[Any] = list(typer.main.get_command(app).params)
+    for param in params:
+        param.expose_value = False
+        param.rich_help_panel = EVERYWHERE
+    return params
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Inside, Ctrl-C and SIGTERM end the work at once: a training must not take them for its own early end."""
+
+    def end(number: int, _: object) -> None:
+        problems.print("Stopped.")
+        sys.exit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
