@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from quanet import APP, CC, EMQ, KMM, PACC, Gaussians, GridSearchQ, evaluate
+from quanet import APP, CC, EMQ, KMM, PACC, DyS, Gaussians, GridSearchQ, evaluate
 from quanet.answers.drawing import Drawing, draw_bags
 from quanet.answers.evaluation import evaluate_model, posteriors_in
 from quanet.diagnostics.findings import Finding
@@ -86,3 +86,13 @@ def test_what_cannot_be_diagnosed_says_why():
     found = evaluate_model(quantifier, quantifier.read(posteriors), labels, drawn)
     assert "held-out instances" in found.diagnosis[0].sentence
     assert found.limit is None  # nor are three of the pool enough
+
+
+def test_too_few_held_out_instances_leave_intervals_of_the_bag_alone():
+    rng = np.random.default_rng(0)
+    posteriors, labels = rng.dirichlet([1, 1], size=60), np.repeat([0, 1], [56, 4])
+    quantifier = DyS("precomputed").fit(posteriors, labels)
+    drawn = draw_bags(Drawing(bag_size=20, repeats=1), labels, quantifier.classes_, rng=0)
+    found = evaluate_model(quantifier, quantifier.read(posteriors), labels, drawn)
+    assert found.interval.method == "bootstrap"
+    assert found.whole.lower.shape == (2,)

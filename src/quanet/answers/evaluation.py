@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -19,10 +19,11 @@ from quanet.errors import InvalidBags, InvalidData, QuanetWarning
 from quanet.evaluation.limits import Limit, pool_limit
 from quanet.evaluation.results import Results
 from quanet.simplex import count, encode, prevalence_of
-from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
+from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.regions import ROUNDING, Interval
 
 RESAMPLES = 100  # of every bag, where intervals are bootstrapped: over so many bags the coverage is known well enough
+OF_BAGS = ("estimate", "lower", "upper", "covariance", "sizes")
 FEWEST = 10  # of a class, to calibrate posteriors on the pool for the limit
 
 
@@ -131,8 +132,8 @@ def evaluate_model(
         # That a method has kept no held-out rows is said once, in the diagnosis, and not for every bag.
         warnings.simplefilter("ignore", QuanetWarning)
         resamples = max(RESAMPLES, math.ceil(2 / (1 - level)))
-        interval = predict_interval_bags(quantifier, read, bags, level, resamples=resamples, rng=rng)
-        whole = predict_interval(quantifier, read, level, rng=rng)
+        interval = _intervals(quantifier, read, bags, level, resamples, rng)
+        whole = _intervals(quantifier, read, Bags([np.arange(len(read))]), level, 10 * resamples, rng)
     truth = bags.prevalences
     estimates = {named: interval.estimate}
     posteriors = posteriors_in(quantifier, read)
@@ -146,7 +147,7 @@ def evaluate_model(
         covered=inside.astype(float),
         prior=quantifier.prior_,
         whole_truth=prevalence_of(labels, classes),
-        whole=whole,
+        whole=replace(whole, **{name: getattr(whole, name)[0] for name in OF_BAGS}),
         diagnosis=Diagnosis([*_diagnosis(quantifier, read, level), *findings]),
         limit=None if posteriors is None else known_limit(posteriors, labels, classes, drawn.bag_size),
         protocol=drawn.protocol,
@@ -182,6 +183,16 @@ def known_limit(posteriors: FloatArray, labels: ArrayLike, classes: LabelArray, 
     if bag_size is None or count(encode(labels, classes), len(classes)).min() < FEWEST:
         return None
     return pool_limit(posteriors, labels, classes, bag_size=bag_size)
+
+
+def _intervals(
+    quantifier: Quantifier, read: ReadInstances, bags: Bags, level: float, resamples: int, rng: int
+) -> Interval:
+    try:
+        return predict_interval_bags(quantifier, read, bags, level, resamples=resamples, rng=rng)
+    except InvalidData:
+        # Too few held-out instances to calibrate on: what the bag itself shows is better than nothing.
+        return predict_interval_bags(quantifier, read, bags, level, method="bootstrap", resamples=resamples, rng=rng)
 
 
 def _diagnosis(quantifier: Quantifier, read: ReadInstances, level: float) -> Diagnosis:

@@ -92,7 +92,7 @@ def resume(folder: Path, quantifier: Quantifier, asked: dict[str, float], *, mod
     """
     kept = load(folder)
     if not isinstance(kept, Monitor):
-        raise InvalidModel(f"{folder} holds a {type(kept).__name__}, which is no monitor. Give another --state.")
+        raise InvalidModel(f"{folder} holds {type(kept).__name__}, which is no monitor. Give another --state.")
     old = kept.quantifier
     same = type(old) is type(quantifier) and np.array_equal(old.classes_, quantifier.classes_)
     if not (same and np.array_equal(old.prior_, quantifier.prior_) and old.n_instances_ == quantifier.n_instances_):

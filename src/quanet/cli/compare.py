@@ -212,7 +212,14 @@ def _shown(found: "Comparison", metric: str) -> list[Any]:
         f"{metric.upper()}, Holm's correction; seconds without the classifier's.[/]"
     )
     if found.failed:
-        refused = Table(box=None, padding=(0, 2, 0, 0), title="\nNot run", title_justify="left", show_header=False)
+        refused = Table(
+            box=None,
+            padding=(0, 2, 0, 0),
+            title="\nNot run",
+            title_justify="left",
+            title_style="bold",
+            show_header=False,
+        )
         refused.add_column("method", no_wrap=True)
         for reason, which in _by_reason(found).items():
             refused.add_row(escape(", ".join(which)), escape(reason))

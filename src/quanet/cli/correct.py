@@ -21,12 +21,14 @@ from quanet.cli.options import (
     Report,
     check_level,
 )
+from quanet.cli.protocol import keys_of
 from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_format, write_answer, write_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quanet.answers.correction import Correction
+    from quanet.answers.shares import Key
     from quanet.data.streams import Source
 
 
@@ -93,12 +95,13 @@ def correct(
     from quanet.data.streams import Source
 
     check_level(level)
+    keys = keys_of(by or [])
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     source = Source(files, encoding=encoding)
     aside = None if calibration is None else Source(calibration, encoding=encoding)
     with warnings_as_lines():
-        found = _correction(source, aside, human, judge, by or [], date_format, scores, chosen, level)
+        found = _correction(source, aside, human, judge, keys, date_format, scores, chosen, level)
     at = _place(found, show)
     _say_how(found, source, aside)
     write_answer(
@@ -122,16 +125,15 @@ def _correction(
     aside: "Source | None",
     human: str,
     judge: str,
-    by: list[str],
+    keys: "list[Key]",
     date_format: str | None,
     scores: bool,
     chosen: bool,
     level: float,
 ) -> "Correction":
     from quanet.answers.correction import correct_groups
-    from quanet.answers.groups import group_codes, parse_key
+    from quanet.answers.groups import group_codes
 
-    keys = [parse_key(text) for text in by]
     wanted = [judge, *(key.column for key in keys)]
     table = source.read([human, *wanted] if aside is None else wanted)
     groups, owner = group_codes(table, keys, source=source, form=date_format)
@@ -251,7 +253,13 @@ def _table(found: "Correction", places: Any) -> Table:
 
 def _confusion(found: "Correction", names: list[str]) -> Table:
     assert found.rates is not None
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, title="What the judge says, by human label", title_justify="left")
+    table = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        title="What the judge says, by human label",
+        title_justify="left",
+        title_style="",
+    )
     table.add_column("human label")
     for name in names:
         table.add_column(f"judge: {escape(name)}", justify="right")

@@ -165,10 +165,17 @@ def _shown(found: "Evaluation") -> list[Any]:
     return [
         sentence,
         _errors(found),
-        f"[dim]Mean (standard deviation) over {bags:,} bags. {escape(found.protocol)}.[/]",
+        f"[dim]Mean (standard deviation) over {bags:,} bags. {escape(found.protocol)}.{_least(found)}[/]",
         _classes(found),
+        "[dim]covered: share of bags whose interval holds the truth; width: of their intervals, on average.[/]",
         *diagnosis_lines(found.diagnosis, everything=not details.quiet),
     ]
+
+
+def _least(found: "Evaluation") -> str:
+    if found.limit is None:
+        return ""
+    return " Least possible: the Cramér-Rao bound of the classifier's posteriors, averaged over prevalences."
 
 
 def _errors(found: "Evaluation") -> Table:
@@ -181,16 +188,14 @@ def _errors(found: "Evaluation") -> Table:
         shown = f"[bold]{escape(name)}[/]" if number == 0 else escape(name)
         table.add_row(shown, *(f"{mean:.4f} [dim]({spread:.4f})[/]" for mean, spread in cells))
     if found.limit is not None:
-        table.add_row(
-            "[dim]least possible (Cramér-Rao)[/]", f"[dim]{found.limit.errors.mean():.4f}         [/]", "", ""
-        )
+        table.add_row("[dim]least possible[/]", f"[dim]{found.limit.errors.mean():.4f}         [/]", "", "")
     return table
 
 
 def _classes(found: "Evaluation") -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for title in ("class", "training", "this file", "estimate", "interval", "covered in bags", "mean width"):
-        table.add_column(title, justify="left" if title == "class" else "right", no_wrap=title != "covered in bags")
+    for title in ("class", "training", "this file", "estimate", "interval", "covered", "width"):
+        table.add_column(title, justify="left" if title == "class" else "right", no_wrap=title != "class")
     for c, label in enumerate(found.whole.classes.tolist()):
         table.add_row(
             f"[bold]{escape(str(label))}[/]",

@@ -13,6 +13,8 @@ from quanet.cli.options import ModelFolder
 if TYPE_CHECKING:
     from quanet.persist.facts import Facts
 
+# What the sentence about the data, the table of errors and that of classes say too.
+SAID_ELSEWHERE = {"files", "text", "features", "label", "rows", "counts", "held_out", "method"}
 SAID = ("quanet_format", "quanet", "saved", "versions", "data", "results", "notes")
 CLASSES_SHOWN = 30
 
@@ -65,7 +67,7 @@ def _own(facts: "Facts") -> dict[str, str]:
     others = {key: value for key, value in facts.config.items() if key not in SAID}
     for key, value in others.items():
         if isinstance(value, dict):
-            said |= {name: _written(one) for name, one in value.items()}
+            said |= {name: _written(one) for name, one in value.items() if name not in SAID_ELSEWHERE}
         else:
             said[key] = _written(value)
     return {name: value for name, value in said.items() if value}
@@ -74,6 +76,8 @@ def _own(facts: "Facts") -> dict[str, str]:
 def _written(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_written(one)}" for name, one in value.items())
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -82,8 +86,8 @@ def _when(facts: "Facts") -> str:
 
 
 def _print_classes(facts: "Facts") -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), title="\nClasses", title_justify="left")
-    table.add_column("class", style="bold")
+    table = Table(box=None, padding=(0, 2, 0, 0), title="\nClasses", title_justify="left", title_style="bold")
+    table.add_column("class")
     table.add_column("share in training", justify="right")
     shares = [f"{share:.2%}" for share in facts.prior] or [""] * len(facts.classes)
     for label, share in list(zip(facts.classes, shares, strict=True))[:CLASSES_SHOWN]:
@@ -97,7 +101,12 @@ def _pairs(title: str, pairs: dict[str, str]) -> None:
     if not pairs:
         return
     table = Table(
-        box=None, show_header=False, padding=(0, 2, 0, 0), title=f"\n{title}" if title else None, title_justify="left"
+        box=None,
+        show_header=False,
+        padding=(0, 2, 0, 0),
+        title=f"\n{title}" if title else None,
+        title_justify="left",
+        title_style="bold",
     )
     for name, value in pairs.items():
         table.add_row(f"[dim]{escape(name)}[/]", escape(value))

@@ -98,7 +98,11 @@ def _show(found: dict[str, Any]) -> None:
     if not found["settings"]:
         return
     settings = Table(
-        box=None, padding=(0, 2, 0, 0), title="\nSettings (quanet fit --set NAME=VALUE)", title_justify="left"
+        box=None,
+        padding=(0, 2, 0, 0),
+        title="\nSettings (quanet fit --set NAME=VALUE)",
+        title_justify="left",
+        title_style="bold",
     )
     settings.add_column("name", no_wrap=True, style="bold")
     settings.add_column("default", max_width=24)

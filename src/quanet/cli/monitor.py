@@ -24,6 +24,7 @@ from quanet.cli.options import (
     Text,
     check_level,
 )
+from quanet.cli.protocol import keys_of
 from quanet.cli.writing import AnswerFormat, Format, Output, check_outputs, choose_format, write_answer, write_summary
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def monitor(
     from quanet.answers.following import follow
     from quanet.data.streams import Source
 
-    key = _key(by)
+    (key,) = keys_of([by])
     check_level(0.95 if level is None else level)
     form = choose_format(form, output)
     check_outputs(output, plot, report=report, force=force)
@@ -157,16 +158,6 @@ def monitor(
         return summarize_course(found.course, settings=settings(), focus=found.course.classes.tolist()[at])
 
     write_summary(report, summary)
-
-
-def _key(by: str) -> "Key":
-    from quanet.answers.groups import parse_key
-    from quanet.errors import InvalidSetting
-
-    try:
-        return parse_key(by)
-    except InvalidSetting as error:
-        raise typer.BadParameter(str(error), param_hint="--by") from None
 
 
 def _place(quantifier: "Quantifier", show: str | None) -> int:

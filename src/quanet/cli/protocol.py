@@ -1,5 +1,6 @@
 """How bags are drawn, as options that `evaluate` and `compare` share."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,17 @@ Repeats = Annotated[
         min=1, help="Bags of every prevalence (app), or of all; by default 2,100 in all.", rich_help_panel=HOW
     ),
 ]
+
+
+def keys_of(texts: Sequence[str]) -> "list[Key]":
+    """Columns to group by, as they are written; anything else is a wrong call."""
+    from quanet.answers.groups import parse_key
+    from quanet.errors import InvalidSetting
+
+    try:
+        return [parse_key(text) for text in texts]
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--by") from None
 
 
 def drawing_of(protocol: str, bag_size: int | None, repeats: int | None) -> "tuple[Drawing, Key | None]":

@@ -148,9 +148,11 @@ def _meaning(kind: type, setting: str, public: Any) -> str:
         for entry in re.split(r"\n(?=\S)", _section(base, "Parameters")):
             names, colon, meaning = entry.partition(" : ")
             if colon and setting in re.split(r",\s*", names):
-                pointed = re.fullmatch(r"(?:see|as in|as for) (\w+)\.", _plain(meaning))
+                said = _plain(meaning)
+                pointed = re.match(r"(?:see|as in|as for) (\w+)\.\s*", said)
                 other = pointed and ({one.__name__: one for one in kind.__mro__} | vars(public)).get(pointed[1])
-                return (other and _meaning(other, setting, public)) or _plain(meaning)
+                found = _meaning(other, setting, public) if other else ""
+                return f"{found} {said[pointed.end() :]}".strip() if pointed and found else said
     return ""
 
 
