@@ -1,6 +1,7 @@
 """From instances that were read to the shares of their groups: estimates, intervals, plain counts, diagnoses."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,13 @@ from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier, ReadInstances
 from quanet.diagnostics.diagnose import WIDE, diagnose, words_finding
-from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
-from quanet.errors import InvalidData
+from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.errors import InvalidData, InvalidSetting
 from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.regions import Interval
 
-LARGEST = 20_000  # instances that a diagnosis looks at; of more, as many drawn at random
+LARGEST = 100_000  # instances that a diagnosis looks at; of more, as many drawn at random
+FEW = 20  # instances, below which a formula for many promises too much
 FEWEST = 100  # instances of a group that is diagnosed by itself
 MOST = 60  # groups that are diagnosed by themselves, the largest
 FALSE = 0.05  # share of groups among those found to have drifted that may be found so by chance
@@ -63,7 +65,7 @@ def estimate_shares(
         sizes=bags.sizes,
         interval=interval,
         counted=counted,
-        small=(bags.sizes < 2) | (interval.width.max(axis=1) > 2 * WIDE),
+        small=(bags.sizes < FEW) | (interval.width.max(axis=1) > 2 * WIDE),
         total=_first(total),
         total_counted=weights @ counted,
         diagnosis=diagnose_reading(quantifier, reading, level=level, seed=seed),
@@ -112,27 +114,30 @@ def _bags(codes: Any) -> Bags:
 
 def _intervals(quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int) -> Interval:
     """Intervals of bags; of one instance, which says nothing of how instances differ, everything from 0 to 1."""
-    many = bags.sizes > 1
-    if many.all():
-        return _of_many(quantifier, instances, bags, level, seed)
-    k = len(quantifier.classes_)
+    k, sizes = len(quantifier.classes_), bags.sizes
     estimate = quantifier.predict_bags(instances, bags)
     lower, upper = np.zeros_like(estimate), np.ones_like(estimate)
     covariance, method = np.broadcast_to(np.eye(k) / 4, (len(bags), k, k)).copy(), "none"
-    if many.any():
-        places = np.split(bags.flat, np.cumsum(bags.sizes)[:-1])
-        found = _of_many(quantifier, instances, Bags([places[at] for at in np.flatnonzero(many)]), level, seed)
-        estimate[many], lower[many], upper[many] = found.estimate, found.lower, found.upper
-        covariance[many], method = found.covariance, found.method
-    return Interval(estimate, lower, upper, covariance, bags.sizes, level, method, quantifier.classes_)
+    members = np.split(bags.flat, np.cumsum(sizes)[:-1])
+    # Formulas are for many instances; a few are compared with bags of as few.
+    for chosen, ways in (((sizes > 1) & (sizes < FEW), ("conformal", "auto")), (sizes >= FEW, ("auto",))):
+        places = np.flatnonzero(chosen)
+        if len(places):
+            some = Bags([members[at] for at in places])
+            found = _by_first(quantifier, instances, some, level, seed, (*ways, "bootstrap"))
+            lower[places], upper[places], covariance[places] = found.lower, found.upper, found.covariance
+            method = found.method
+    return Interval(estimate, lower, upper, covariance, sizes, level, method, quantifier.classes_)
 
 
-def _of_many(quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int) -> Interval:
-    try:
-        return predict_interval_bags(quantifier, instances, bags, level, rng=seed)
-    except InvalidData:
-        # Too few held-out instances to calibrate on: what the bag itself shows is better than nothing.
-        return predict_interval_bags(quantifier, instances, bags, level, method="bootstrap", rng=seed)
+def _by_first(
+    quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int, ways: tuple[Any, ...]
+) -> Interval:
+    """Intervals by the first way that the held-out instances are enough for."""
+    for way in ways[:-1]:
+        with suppress(InvalidData, InvalidSetting):
+            return predict_interval_bags(quantifier, instances, bags, level, method=way, rng=seed)
+    return predict_interval_bags(quantifier, instances, bags, level, method=ways[-1], rng=seed)
 
 
 def _counted(quantifier: Quantifier, instances: ReadInstances, codes: Any, groups: int) -> FloatArray:
@@ -148,7 +153,7 @@ def _counted(quantifier: Quantifier, instances: ReadInstances, codes: Any, group
 def _diagnoses(
     quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int
 ) -> tuple[str, ...]:
-    """The worst severity of every group, its size left aside, which intervals tell; "" for one that is not diagnosed.
+    """Whether every group may be a mixture of the classes as training knew them: "ok" or "alarm", "" if not looked at.
 
     With many groups some would look like drift by chance: an alarm counts only if it is among those that keep the
     share of false ones down (Benjamini and Hochberg 1995).
@@ -160,8 +165,8 @@ def _diagnoses(
     drifted = _discoveries([_p_value(one) for one in found.values()])
     severities = [""] * len(bags)
     for (at, diagnosis), real in zip(found.items(), drifted, strict=True):
-        counted = [one for one in diagnosis if one.name != "bag size" and (real or one.name != "prior shift")]
-        severities[at] = max((one.severity for one in counted), key=SEVERITIES.index, default="ok")
+        alarm = any(one.name == "prior shift" and one.severity == "alarm" for one in diagnosis)
+        severities[at] = "alarm" if real and alarm else "ok"
     return tuple(severities)
 
 

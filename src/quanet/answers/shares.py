@@ -38,11 +38,12 @@ class Shares:
     sizes : (g,) instances.
     interval : of every group, arrays (g, k).
     counted : (g, k) shares of the predicted labels, plainly counted: what an uncorrected answer would be.
-    small : (g,) groups whose interval is too wide to say much.
+    small : (g,) groups that are too small, or whose interval is too wide, to say much.
     total : of all instances together, arrays (k,).
     total_counted : (k,) the same, plainly counted.
     diagnosis : of all instances together.
-    diagnoses : of every group, its worst severity; "" where a group was too small to be diagnosed.
+    diagnoses : of every group: "alarm" where it is no mixture of the classes as training knew them, else "ok"; "" where
+        a group was too small to be diagnosed, or there were too many.
     skipped : rows that have no text, or no group, by the reason.
     source : where the instances come from.
     model : what is known of the model, for the reader: names and values.

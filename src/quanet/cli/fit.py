@@ -157,6 +157,7 @@ def _tell_errors(errors: "HeldOut | None", name: str) -> None:
     if errors is None:
         note(f"{name} keeps no held-out instances to measure errors by; `quanet evaluate` does so on other files.")
         return
+    note(f"Mean error of a share, on {errors.bags} held-out bags of {errors.bag_size} at prevalences from 0 to 1:")
     notes.print(errors_table(errors, name))
 
 

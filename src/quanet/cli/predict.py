@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from quanet.base import Quantifier
     from quanet.data.streams import Source
 
-MOST_LINES = 60  # of a table on the screen, unless asked for all
-
 
 class Format(StrEnum):
     """How the answer is written."""

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "alarm": "bold red"}
 SIGNS = {"ok": "✓", "note": "·", "warning": "!", "alarm": "✗"}
 BAR = 24  # characters of a share of 100 %
-WIDE = 3  # classes, up to which a group is one line
+MOST = 200  # groups on a screen
 
 
 def counts_table(counts: Mapping[Any, int], most: int) -> Table:
@@ -38,9 +40,7 @@ def counts_table(counts: Mapping[Any, int], most: int) -> Table:
 
 def errors_table(errors: "HeldOut", name: str) -> Table:
     """Held-out errors beside those of a plain count."""
-    title = f"Mean error of a share, on {errors.bags} held-out bags of {errors.bag_size} at all prevalences"
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, title=title, title_justify="left")
-    table.title_style = ""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_row("", f"[bold]{escape(name)}[/]", f"[bold]{100 * errors.error:.1f}[/] points")
     if name != "CC":
         table.add_row("", "plain count of labels (CC)", f"{100 * errors.counted:.1f} points")
@@ -52,9 +52,11 @@ def shares_table(shares: "Shares", width: int) -> Table:
     """The answer: a line a class, or a line a group, or, for many classes, a line a group and class."""
     if not shares.keys:
         return _classes_table(shares)
-    columns = 12 * len(shares.keys) + 8 + 24 * len(shares.classes) + 10
-    if len(shares.classes) <= WIDE and columns <= max(width, 80):
-        return _groups_table(shares)
+    paper = Console(width=10_000)
+    for strips in (True, False) if len(shares.classes) == 2 else (False,):
+        table = _groups_table(shares, strips=strips)
+        if Measurement.get(paper, paper.options, table).maximum <= width:
+            return table
     return _long_table(shares)
 
 
@@ -77,22 +79,22 @@ def _classes_table(shares: "Shares") -> Table:
     return table
 
 
-def _groups_table(shares: "Shares") -> Table:
-    """A line a group; of two classes the second says all."""
+def _groups_table(shares: "Shares", *, strips: bool) -> Table:
+    """A line a group; of two classes the second says all, and may be drawn."""
     shown = range(1, 2) if len(shares.classes) == 2 else range(len(shares.classes))
     table = _begun(shares)
     for c in shown:
         name = escape(str(shares.classes.tolist()[c]))
         table.add_column(name, justify="right", style="bold", overflow="fold")
         table.add_column(f"{shares.interval.level:.0%} interval", justify="right", no_wrap=True)
-    if len(shown) == 1:
+    if strips:
         table.add_column("")
     table.add_column("")
-    for g, values in enumerate(shares.groups):
+    for g, values in enumerate(shares.groups[:MOST]):
         cells = [escape(value) for value in values] + [f"{shares.sizes[g]:,}"]
         for c in shown:
             cells += _cells(shares.interval, g, c)
-        if len(shown) == 1:
+        if strips:
             cells.append(_strip(shares, g, 1))
         table.add_row(*cells, note_of(shares, g), style="dim" if shares.small[g] else None)
     table.add_section()
@@ -110,7 +112,7 @@ def _long_table(shares: "Shares") -> Table:
     table.add_column(f"{shares.interval.level:.0%} interval", justify="right", no_wrap=True)
     table.add_column("")
     k = len(shares.classes)
-    for g, values in enumerate(shares.groups):
+    for g, values in enumerate(shares.groups[:MOST]):
         for c, name in enumerate(shares.classes.tolist()):
             lead = [*map(escape, values), f"{shares.sizes[g]:,}"] if c == 0 else [""] * (len(values) + 1)
             said = note_of(shares, g) if c == 0 else ""
@@ -141,8 +143,8 @@ def _cells(interval: Any, g: Any, c: int) -> list[str]:
 def note_of(shares: "Shares", g: int) -> str:
     """What must be known of a group's answer: too few instances, or unlike training."""
     words = ["few"] if shares.small[g] else []
-    if shares.diagnoses[g] in {"warning", "alarm"}:
-        words.append("[yellow]drift?[/]" if shares.diagnoses[g] == "warning" else "[red]drift[/]")
+    if shares.diagnoses[g] == "alarm":
+        words.append("[red]drift[/]")
     return ", ".join(words)
 
 

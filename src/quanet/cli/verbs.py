@@ -58,6 +58,7 @@ class Verbs(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read what stands before the verb, with the defaults of `quanet.toml`."""
+        _hide_variables(self)  # of completion too, which has come since
         set_up(quiet=False, verbose=False, color="NO_COLOR" not in os.environ)
         if not ctx.resilient_parsing:  # as shell completion does, which must not fail
             try:

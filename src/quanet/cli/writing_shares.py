@@ -5,7 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from quanet.cli.console import console, note
-from quanet.cli.tables import diagnosis_lines, note_of, shares_table
+from quanet.cli.tables import MOST, diagnosis_lines, note_of, shares_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,11 +18,17 @@ TEXT_WIDTH = 120  # of a table in a file
 def print_table(shares: "Shares", *, everything: bool) -> None:
     """The table on standard output, then what was found out about it."""
     console.print(shares_table(shares, console.width))
+    if len(shares.groups) > MOST:
+        note(f"{len(shares.groups) - MOST:,} more groups are not shown; --output shares.csv writes them all.")
     for line in diagnosis_lines(shares.diagnosis, everything=everything):
         console.print(line, highlight=False)
-    if shares.small.any():
-        number = int(shares.small.sum())
-        note(f"few: {number:,} groups whose interval is wider than 20 points.")
+    if shares.small.any() and shares.keys:
+        few = int(shares.small.sum())
+        note(f"few: below 20 instances, or an interval wider than 20 points, in {few:,} groups")
+    if "alarm" in shares.diagnoses:
+        note(f"drift: unlike any mixture of the classes as in training, {shares.diagnoses.count('alarm'):,} groups")
+    if shares.keys and "" in shares.diagnoses:
+        note(f"Looked for drift in {len(shares.groups) - shares.diagnoses.count(''):,} groups, the largest")
 
 
 def as_bytes(shares: "Shares", form: str) -> bytes:
@@ -33,7 +39,7 @@ def as_bytes(shares: "Shares", form: str) -> bytes:
         return _as_text(shares).encode()
     table = frame(shares)
     if form == "csv":
-        return table.to_csv(index=False).encode()
+        return table.to_csv(index=False, float_format="%.6g").encode()
     content = io.BytesIO()
     table.to_parquet(content, index=False)
     return content.getvalue()

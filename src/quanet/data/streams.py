@@ -74,8 +74,9 @@ class Source:
 
     @property
     def position(self) -> int:
-        """Bytes read so far."""
-        return self._done + (self._current.position if self._current else 0)
+        """Bytes of files read so far."""
+        current = self._current.position if self._current and STDIN not in self.files else 0
+        return self._done + current
 
     def peek(self) -> "pd.DataFrame":
         """The first rows of the first table, with all its columns."""

@@ -1,0 +1,72 @@
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from quanet.answers.groups import Groups, group_codes, parse_key, period_of
+from quanet.answers.shares import Key
+from quanet.errors import InvalidData, InvalidSetting
+
+
+@pytest.mark.parametrize(
+    ("value", "period", "expected"),
+    [
+        ("2024-12-30", "week", "2025-W01"),  # the week of a Thursday's year
+        ("2021-01-03", "week", "2020-W53"),
+        ("2024-04-01", "quarter", "2024-Q2"),
+        ("20240401", "month", "2024-04"),
+        ("2024-04-01T23:59:59.5+02:00", "day", "2024-04-01"),
+        (" 2024-04-01 ", "year", "2024"),
+        (date(2024, 4, 1), "month", "2024-04"),
+        (datetime(2024, 4, 1, 23, tzinfo=UTC), "day", "2024-04-01"),
+    ],
+)
+def test_periods_are_iso(value, period, expected):
+    assert period_of(value, period) == expected
+
+
+@pytest.mark.parametrize("value", ["2024-13-01", "2023-02-29", "01/02/2024", "yesterday", "", 20240401, 1.5])
+def test_what_is_no_date_is_refused(value):
+    with pytest.raises(ValueError, match=r"date|month|day"):
+        period_of(value, "day")
+
+
+def test_a_period_sorts_as_time_does():
+    days = pd.date_range("2023-11-20", "2024-02-20").strftime("%Y-%m-%d")
+    for period in ("day", "week", "month", "quarter", "year"):
+        found = [period_of(day, period) for day in days]
+        assert found == sorted(found)
+
+
+def test_keys():
+    assert parse_key("date:week") == Key("date", "week")
+    assert parse_key("a:b:") == Key("a:b")
+    with pytest.raises(InvalidSetting, match=r"'moth' in 'date:moth' is no period; there are month, .*'date:moth:'"):
+        parse_key("date:moth")
+
+
+def test_groups_are_sorted_numbers_by_size_and_the_same_in_chunks():
+    table = pd.DataFrame({"shop": ["b", "a", None, "b"], "size": [10, 9, 9, 9]}, dtype=object)
+    keys = [Key("shop"), Key("size")]
+    groups, codes = group_codes(table, keys)
+    assert groups == [("a", "9"), ("b", "9"), ("b", "10")]
+    assert codes.tolist() == [2, 0, -1, 1]
+    grown = Groups(keys)
+    parts = [grown.codes(table[:1]), grown.codes(table[1:])]
+    order, again = grown.in_order(np.concatenate(parts))
+    assert order == groups
+    assert again.tolist() == codes.tolist()
+
+
+def test_without_keys_all_rows_are_one_group():
+    groups, codes = group_codes(pd.DataFrame({"x": [1, 2]}), [])
+    assert (groups, codes.tolist()) == ([()], [0, 0])
+
+
+def test_a_date_that_is_none_is_named():
+    table = pd.DataFrame({"date": ["2024-01-01", "soon"]}, dtype=object)
+    with pytest.raises(InvalidData, match=r"row 2: 'soon' in column 'date' is no date in ISO 8601.*--date-format"):
+        group_codes(table, [Key("date", "day")])
+    with pytest.raises(InvalidData, match=r"row 1: '2024-01-01' in column 'date' is no date written as %d"):
+        group_codes(table, [Key("date", "day")], form="%d")

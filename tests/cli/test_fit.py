@@ -1,0 +1,223 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import quanet
+from quanet import EMQ
+from quanet.data.streams import Source
+from quanet.nn import estimator
+from quanet.persist import folder as persist
+from quanet.persist.folder import facts_of
+
+from .conftest import draw
+
+
+def one_line(err):
+    """The error, which must be a single line, the last."""
+    lines = [line for line in err.splitlines() if line.startswith("Error:")]
+    assert len(lines) == 1
+    assert err.rstrip().endswith(lines[0])
+    assert "Traceback" not in err
+    return lines[0]
+
+
+def test_it_says_what_it_took_counts_classes_and_tells_errors(call, files):
+    code, out, err = call("fit", files / "train.csv", "--method", "emq", "-o", "model")
+    assert (code, out) == (0, "")
+    assert "text 'review' (guessed), label 'sentiment' (guessed)" in err
+    assert "800 of 800 rows" in err
+    assert "negative" in err
+    assert "EMQ" in err
+    assert "plain count of labels (CC)" in err
+    assert "Model: model (" in err
+
+
+def test_what_it_learnt_from_is_kept_with_the_model(model):
+    facts = facts_of(model)
+    assert facts["files"] == ["train.csv"]
+    assert (facts["text"], facts["label"], facts["method"], facts["seed"]) == ("review", "sentiment", "EMQ", 0)
+    assert facts["counts"].keys() == {"negative", "positive"}
+    assert sum(facts["counts"].values()) == facts["rows"] == 800
+    assert 0 < facts["held_out"]["error"] < facts["held_out"]["counted"]
+    assert "800 rows of train.csv: texts in `review`" in (model / "README.md").read_text()
+    assert quanet.load(model).classes_.tolist() == ["negative", "positive"]
+
+
+def test_quiet_says_nothing(call, files):
+    assert call("fit", files / "train.csv", "--method", "EMQ", "-o", "model", "-q") == (0, "", "")
+
+
+def test_settings_classifier_and_several_files_in_other_formats(call, files, tmp_path):
+    whole = pd.read_csv(files / "train.csv")
+    whole[:400].to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    whole[400:].to_parquet(tmp_path / "b.parquet")
+    code, _, err = call(
+        *("fit", "a.jsonl", "b.parquet", "--text", "review", "--label", "sentiment", "-o", "model", "--method", "pacc"),
+        *(
+            "--set",
+            "cv=3",
+            "--classifier",
+            "TextClassifier",
+            "--set",
+            "classifier__C=3.0",
+            "--set",
+            "classifier__views=['words']",
+        ),
+    )
+    assert code == 0, err
+    made = quanet.load(tmp_path / "model")
+    assert (type(made).__name__, made.cv, made.classifier.C) == ("PACC", 3, 3.0)
+
+
+def test_numbers_instead_of_texts(call, tmp_path):
+    X, y = quanet.Gaussians().draw([0.5, 0.5], 300, rng=0)
+    table = pd.DataFrame({"width": X[:, 0], "height": X[:, 1], "kind": y + 1})
+    table.loc[3, "width"] = None
+    table.to_csv(tmp_path / "train.csv", index=False)
+    call_it = ("fit", "train.csv", "--features", "width,height", "--label", "kind", "--method", "ACC", "-o", "model")
+    code, _, err = call(*call_it)
+    assert code == 0
+    assert "299 of 300 rows: 1 left out (a number is missing)" in err
+    assert quanet.load(tmp_path / "model").classes_.tolist() == [1, 2]
+    code, out, err = call("predict", "model", "train.csv")
+    assert code == 0
+    assert json.loads(out)["total"]["n"] == 299
+
+
+def test_without_torch_it_is_emq_and_says_so(call, files, monkeypatch):
+    monkeypatch.setattr("quanet.cli.making.find_spec", lambda name: None)
+    code, _, err = call("fit", files / "train.csv", "-o", "model")
+    assert code == 0
+    assert "EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'." in err
+
+
+def test_the_default_is_quanet(call, files, monkeypatch, tmp_path):
+    recipe = estimator.RECIPES["residual"]
+    short = replace(recipe, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
+    monkeypatch.setitem(estimator.RECIPES, "residual", short)
+    code, _, err = call(
+        "fit", files / "train.csv", "-o", "model", "--verbose", "--set", "max_epochs=2", "--device", "cpu"
+    )
+    assert code == 0
+    assert "Training the network ..." in err
+    made = quanet.load(tmp_path / "model")
+    assert (type(made).__name__, made.max_epochs, made.random_state, made.device) == ("QuaNet", 2, 0, "cpu")
+    code, out, _ = call("predict", "model", files / "new.csv", "--by", "product")
+    shares = [group["classes"]["positive"]["estimate"] for group in json.loads(out)["groups"]]
+    assert shares == pytest.approx([0.8, 0.3], abs=0.1)
+
+
+def test_rows_without_text_or_label_are_left_out_and_counted(call, tmp_path):
+    texts, labels = draw(0.5, 200, 1)
+    table = pd.DataFrame({"text": texts, "label": labels})
+    table.loc[[1, 2], "text"] = [None, "   "]
+    table.loc[5, "label"] = None
+    table.to_csv(tmp_path / "train.csv", index=False)
+    code, _, err = call("fit", "train.csv", "--method", "EMQ", "-o", "model")
+    assert code == 0
+    assert "197 of 200 rows: 2 left out (no text), 1 left out (no label)" in err
+
+
+def test_an_existing_model_stays_unless_forced(call, files, tmp_path):
+    first = ("fit", files / "train.csv", "--method", "EMQ", "-o", "model", "-q")
+    assert call(*first)[0] == 0
+    saved = (tmp_path / "model" / "config.json").read_bytes()
+    code, _, err = call(*first)
+    assert code == 1
+    assert "model is there already. Give another name, or --force" in one_line(err)
+    assert (tmp_path / "model" / "config.json").read_bytes() == saved
+    assert call(*first, "--force", "--seed", "3")[0] == 0
+    assert facts_of(tmp_path / "model")["seed"] == 3
+
+
+def test_a_folder_of_other_things_is_never_replaced(call, files, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    code, _, err = call("fit", files / "train.csv", "-o", "thesis", "--force")
+    assert code == 1
+    assert "is not empty, and no quanet model" in one_line(err)
+    assert (tmp_path / "thesis" / "chapter.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "message"),
+    [
+        (
+            "review,sentiment\na b c,pos\n",
+            ["--text", "revew"],
+            "no column 'revew'; its columns are 'review', 'sentiment'",
+        ),
+        ("review,mood\n" + "a b c,good\n" * 5, ["--label", "mood"], "'mood' holds one class only, 'good'"),
+        ("review,mood\n" + "a b c,good\n" * 5 + "a b c,bad\n", ["--label", "mood"], "one row of the class 'bad'"),
+        (
+            "review,id\n" + "".join(f"a b c,r{n}\n" for n in range(300)),
+            ["--label", "id"],
+            "300 different labels in 300 rows",
+        ),
+        ("review,mood\na b c,\n,good\n", ["--label", "mood"], "none of its 2 rows can be used"),
+        ("", [], "train.csv is empty"),
+        ("review,mood\n", ["--text", "review", "--label", "mood"], "train.csv has no rows"),
+        ("review,mood\na,b,c\n", [], "line 2: row 1 has 3 cells, but there are 2 columns"),
+        ("a,b,mood\nx y z,u v w,1\n", ["--label", "mood"], "several columns may be the text; there are 'a', 'b'"),
+        ("n,mood\n1,x\n2,y\n", ["--label", "mood"], "Where instances are numbers: --features"),
+        ("n,mood\n1,x\ntwo,y\n", ["--features", "n", "--label", "mood"], "row 2: 'two' in column 'n' is no number"),
+    ],
+)
+def test_bad_tables_are_one_line_and_leave_nothing(call, tmp_path, content, words, message):
+    (tmp_path / "train.csv").write_text(content)
+    code, out, err = call("fit", "train.csv", "-o", "model", "--method", "EMQ", *words)
+    assert (code, out) == (1, "")
+    assert message in one_line(err)
+    assert [path.name for path in tmp_path.iterdir()] == ["train.csv"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_another_encoding_is_named_with_its_row_and_then_read(call, tmp_path, encoding):
+    texts, labels = draw(0.5, 100, 2)
+    texts[7] += " déjà vu"
+    rows = "".join(f"{text},{label}\r\n" for text, label in zip(texts, labels, strict=True))
+    (tmp_path / "train.csv").write_bytes(f"text,label\r\n{rows}".encode(encoding))
+    words = ("fit", "train.csv", "-o", "model", "--method", "EMQ")
+    code, _, err = call(*words)
+    assert code == 1
+    assert ("line 9" if encoding == "latin-1" else "begins as UTF-16 does") in one_line(err)
+    assert call(*words, "--encoding", encoding)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "EMQQ"], "Did you mean 'EMQ'"),
+        (["--method", "TextClassifier"], "no method that estimates shares"),
+        (["--set", "cv"], "is no key=value"),
+        (["--method", "EMQ", "--set", "folds=3"], "has no setting 'folds'"),
+        (["--method", "EMQ", "--set", "tol=much"], "got 'much'"),
+        (["--text", "review", "--features", "id"], "not both"),
+    ],
+)
+def test_a_wrong_call_is_exit_code_2(call, files, tmp_path, words, message):
+    code, _, err = call("fit", files / "train.csv", "-o", "model", *words)
+    assert code == 2
+    assert message in " ".join(err.replace("│", "").split())
+    assert not list(tmp_path.iterdir())
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("place", "name"), [(Source, "chunks"), (EMQ, "fit"), (EMQ, "_relearnt"), (persist, "_write")])
+def test_ctrl_c_leaves_what_was_there(call, files, monkeypatch, tmp_path, place, name):
+    words = ("fit", files / "train.csv", "--method", "EMQ", "-o", "model", "-q")
+    assert call(*words)[0] == 0
+    before = (tmp_path / "model" / "config.json").read_bytes()
+    monkeypatch.setattr(place, name, interrupt)
+    code, out, err = call(*words, "--force")
+    assert (code, out, err) == (130, "", "Stopped.\n")
+    assert (tmp_path / "model" / "config.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    monkeypatch.undo()
+    assert np.isfinite(quanet.load(tmp_path / "model").predict(["good film", "bad one"])).all()
