@@ -104,11 +104,11 @@ def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, shared, drawn
 
 
 def test_a_missing_extra_is_a_reason(monkeypatch, shared, drawn):
-    def missing(*_):
-        raise MissingExtra("QuaNet needs PyTorch.")
+    class Quanet:
+        def __getattr__(self, name):
+            raise MissingExtra("QuaNet needs PyTorch.")
 
-    monkeypatch.setattr(comparing, "_results", missing)
-    monkeypatch.setattr(comparing, "all_methods", lambda: {k: v for k, v in all_methods().items() if k != "QuaNet"})
+    monkeypatch.setattr(comparing, "import_module", lambda name: Quanet())
     assert run(["QuaNet"], shared, drawn)["QuaNet"].reason == "QuaNet needs PyTorch."
 
 

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -217,8 +218,8 @@ def _p_values(errors: FloatArray) -> FloatArray:
 
 def _obstacle(name: str, shared: Shared) -> str:
     """What keeps a method from running on these data, as far as its entry in the catalogue says; "" if nothing does."""
-    kind = all_methods().get(name)
-    if kind is None:  # of an extra that is not installed, which its import will say
+    kind = _kind(name)
+    if kind is None:
         return ""
     k, needed = len(shared.classes), _needed(kind)
     if needed:
@@ -233,9 +234,7 @@ def _obstacle(name: str, shared: Shared) -> str:
 
 
 def _results(name: str, shared: Shared, bags: Bags, rng: int) -> Results:
-    import quanet
-
-    kind: Any = getattr(quanet, name)
+    kind: Any = getattr(import_module("quanet"), name)
     parameters = inspect.signature(kind).parameters
     settings: dict[str, Any] = {}
     if "random_state" in parameters:
@@ -258,8 +257,16 @@ def _needed(kind: Any) -> list[str]:
     return [name for name, one in parameters.items() if one.default is one.empty]
 
 
+def _kind(name: str) -> Any:
+    """The class of a method; None for one of an extra that is not installed, as its use will say."""
+    try:
+        return getattr(import_module("quanet"), name)
+    except MissingExtra:
+        return None
+
+
 def _cost(name: str) -> float:
-    kind = all_methods().get(name)
+    kind = _kind(name)
     if kind is None:
         return 0.0
     if kind.__module__.startswith(NETWORKS):

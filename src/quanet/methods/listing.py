@@ -59,14 +59,18 @@ def find_method(name: str) -> str:
     'KDEyML'
     """
     public: Any = import_module("quanet")
-    # Those of extras that are not installed are known by their names too: to use one says which extra it needs.
-    known = {one.lower(): one for one in (*all_methods(), *_networks(public))}
-    found = known.get(name.strip().lower())
-    if found is None:
-        near = [known[one] for one in get_close_matches(name.strip().lower(), known, 3, 0.5)]
-        told = f"Did you mean {' or '.join(near)}?" if near else "`quanet methods` lists all."
-        raise InvalidSetting(f"no method is called {name!r}. {told}")
-    return found
+    wanted = name.strip().lower()
+    spelt = next((one for one in public.__all__ if one.lower() == wanted), None)
+    if spelt is not None:
+        try:
+            if hasattr(getattr(public, spelt), "about"):  # nothing else is imported: some rooms take their time
+                return spelt
+        except MissingExtra:  # pragma: no cover - only without PyTorch; to use it will say what it needs
+            return spelt
+    known = {one.lower(): one for one in all_methods()}
+    near = [known[one] for one in get_close_matches(wanted, known, 3, 0.5)]
+    told = f"Did you mean {' or '.join(near)}?" if near else "`quanet methods` lists all."
+    raise InvalidSetting(f"no method is called {name!r}. {told}")
 
 
 @cache
@@ -159,8 +163,3 @@ def _meaning(kind: type, setting: str, public: Any) -> str:
 def _plain(text: str) -> str:
     """Words without markup, on one line."""
     return " ".join(re.sub(r":\w+:`([^`]*)`|`+([^`]*)`+", lambda found: found[1] or found[2], text).split())
-
-
-def _networks(public: Any) -> list[str]:
-    rooms: dict[str, tuple[str, ...]] = public._ROOMS  # noqa: SLF001
-    return [*rooms["nn.estimator"], *rooms["nn.sets"]]
