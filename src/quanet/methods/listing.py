@@ -154,7 +154,8 @@ def _meaning(kind: type, setting: str, public: Any) -> str:
             if colon and setting in re.split(r",\s*", names):
                 said = _plain(meaning)
                 pointed = re.match(r"(?:see|as in|as for) (\w+)\.\s*", said)
-                other = pointed and ({one.__name__: one for one in kind.__mro__} | vars(public)).get(pointed[1])
+                above = {one.__name__: one for one in kind.__mro__}
+                other = pointed and (above.get(pointed[1]) or getattr(public, pointed[1], None))
                 found = _meaning(other, setting, public) if other else ""
                 return f"{found} {said[pointed.end() :]}".strip() if pointed and found else said
     return ""
