@@ -53,6 +53,17 @@ def test_the_screen_shows_the_best_first(call, tables, tmp_path):
     assert "EMQ" in (tmp_path / "report.md").read_text()
 
 
+def test_one_method_alone_has_nobody_to_be_tested_against(call, tables, tmp_path):
+    table = labelled(200)
+    table.loc[:9, "review"] = None
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    code, out, err = call("compare", tables[0], "gaps.csv", "--methods", "emq", *FEW, "--format", "table")
+    assert code == 0
+    assert out.startswith("EMQ has the least AE, 0.0")
+    assert "Not run" not in out
+    assert "gaps.csv: 10 rows left out (no text)" in err
+
+
 def test_numbers_and_groups(call, tmp_path):
     table = labelled(200)
     table["x"] = (table["sentiment"] == "positive") + 0.1 * (table.index % 7)

@@ -66,6 +66,48 @@ def test_a_files_own_groups_can_be_the_bags(call, model, file, tmp_path):
     assert json.loads((tmp_path / "report.json").read_text())["title"]
 
 
+def test_a_model_that_says_no_columns_takes_the_only_ones_that_can_be_it(call, model, file, tmp_path):
+    quanet.save(quanet.load(model), tmp_path / "plain")
+    code, _, err = call("evaluate", "plain", file, "--label", "sentiment", "--repeats", "1", "-o", "errors.txt")
+    assert code == 0
+    assert "text 'review' (guessed)" in err
+    assert (tmp_path / "errors.txt").read_text().startswith("EMQ errs by ")
+    labelled().drop(columns=["product", "date"]).to_csv(tmp_path / "two.csv", index=False)
+    code, _, err = call("evaluate", "plain", "two.csv", "--repeats", "1")
+    assert code == 0
+    assert "label 'sentiment' (guessed)" in err
+    labelled().rename(columns={"review": "opinion"}).to_csv(tmp_path / "renamed.csv", index=False)
+    code, _, err = call("evaluate", model, "renamed.csv", "--repeats", "1")
+    assert code == 0
+    assert "text 'opinion' (guessed, as there is no 'review')" in err
+    labelled()[["sentiment", "product", "date"]].to_csv(tmp_path / "none.csv", index=False)
+    assert "no column 'review'" in one_line(call("evaluate", model, "none.csv")[2])
+
+
+def test_numbers_are_read_from_the_columns_that_the_model_knows(call, tmp_path):
+    table = labelled(200)
+    table["x"] = (table["sentiment"] == "positive") + 0.4 * (table.index % 5)
+    table["y"] = table.index % 3
+    table[["y", "x", "sentiment"]].to_csv(tmp_path / "numbers.csv", index=False)
+    assert call("fit", "numbers.csv", "--features", "x,y", "--method", "pacc", "-o", "model")[0] == 0
+    code, out, _ = call("evaluate", "model", "numbers.csv", "--repeats", "1")
+    assert code == 0
+    assert json.loads(out)["methods"][0]["ae"] < 0.1
+    table[["x", "sentiment"]].to_csv(tmp_path / "x.csv", index=False)
+    assert "no column 'y'" in one_line(call("evaluate", "model", "x.csv")[2])
+
+
+def test_a_method_without_posteriors_stands_beside_the_training_shares_alone(call, tmp_path):
+    table = labelled(200)
+    table.to_csv(tmp_path / "train.csv", index=False)
+    words = ("--text", "review", "--label", "sentiment", "--method", "svmkld", "-o", "model")
+    assert call("fit", "train.csv", *words)[0] == 0
+    code, out, _ = call("evaluate", "model", "train.csv", "--repeats", "1", "--bag-size", "30", "--format", "table")
+    assert code == 0
+    assert "CC" not in out.split("Mean (standard deviation)")[0]
+    assert "least possible" not in out
+
+
 def test_rows_without_a_label_are_left_out(call, model, tmp_path):
     table = labelled()
     table.loc[:9, "sentiment"] = None

@@ -1,7 +1,9 @@
 import json
 
+import numpy as np
+
 import quanet
-from quanet import CC, EMQ, Gaussians, Monitor
+from quanet import CC, EMQ, PACC, Gaussians, Monitor
 from quanet.persist.facts import model_facts
 
 from .made_tables import one_line
@@ -24,6 +26,17 @@ def test_it_says_what_a_model_is(call, model):
     assert said["facts"]["facts"]["text"] == "review"
     assert said["bytes"] == sum(file.stat().st_size for file in model.iterdir())
     assert said["settings"]["calibration"] == "'bcts'"
+
+
+def test_what_was_said_when_it_was_saved_is_shown(call, tmp_path):
+    many = PACC("precomputed").fit(np.eye(40), np.arange(40))
+    facts = {"skipped": {"no text": 3}, "sources": ["a", "b"], "files": ["a"]}
+    quanet.save(many, tmp_path / "m", notes="Mine.", facts=facts)
+    code, out, _ = call("info", tmp_path / "m")
+    assert code == 0
+    for words in ("Mine.", "no text: 3", "a, b", "and 10 more"):
+        assert words in out
+    assert "Held-out errors" not in out
 
 
 def test_a_model_of_unknown_types_is_shown_and_not_loaded(call, monkeypatch, tmp_path):

@@ -120,7 +120,7 @@ def _evaluation(
     from quanet.diagnostics.diagnose import words_finding
 
     quantifier, facts = open_model(model)
-    inputs = inputs_for(source, facts, text)
+    inputs = inputs_for(source, facts, text, besides=[one for one in (label, key and key.column) if one])
     known = facts.get("label") if facts.get("label") in source.columns else None
     taken = find_label(source, label or known, besides=inputs.columns)
     if taken.guessed:

@@ -203,7 +203,7 @@ def _batches(
     from quanet.answers.reading import read_source
 
     source.check([key.column])
-    inputs = inputs_for(source, facts, text)
+    inputs = inputs_for(source, facts, text, besides=[key.column])
     with moving(f"Reading {source.name}", source.size) as move:
         source.follow = move
         reading = read_source(quantifier, source, inputs, keys=[key], form=date_format)

@@ -1,6 +1,7 @@
 """A saved model as commands need it: the quantifier, the columns it reads, and what is known of it."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,14 @@ def open_model(folder: Path) -> tuple["Quantifier", dict[str, Any]]:
 
 
 def inputs_for(
-    source: "Source", facts: dict[str, Any], text: str | None, features: list[str] | None = None
+    source: "Source",
+    facts: dict[str, Any],
+    text: str | None,
+    features: list[str] | None = None,
+    *,
+    besides: Sequence[str] = (),
 ) -> "Inputs":
-    """The columns that the model has learnt from, or those that are given."""
+    """The columns that the model has learnt from, or those that are given; a guess is none of those `besides`."""
     from quanet.answers.reading import Inputs
     from quanet.data.columns import check_columns, find_text
 
@@ -41,7 +47,7 @@ def inputs_for(
     if text is None and known in source.columns:
         return Inputs(known)
     try:
-        taken = find_text(source, text, besides=[facts["label"]] if facts.get("label") else [])
+        taken = find_text(source, text, besides=[*besides, facts.get("label", "")])
     except ValueError:
         if known:
             check_columns([known], source.columns, source.name)  # whose error is the better one
