@@ -5,9 +5,14 @@ from sklearn.frozen import FrozenEstimator
 from quanet import APP, CC, EMQ, KMM, PACC, DyS, Gaussians, GridSearchQ, evaluate
 from quanet.answers.drawing import Drawing, draw_bags
 from quanet.answers.evaluation import evaluate_model, posteriors_in
-from quanet.diagnostics.findings import Finding
+from quanet.answers.reading import Reading
 
 DRAWING = Drawing(bag_size=60, repeats=3)
+
+
+def read(quantifier, X):
+    """Instances as one group, the way a file is read."""
+    return Reading(quantifier.read(X), np.zeros(len(X), dtype=np.int32), [()], {}, None)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +29,7 @@ def fitted(data):
 def found(data, fitted):
     X, y = data[1]
     drawn = draw_bags(DRAWING, y, fitted.classes_, rng=5)
-    return evaluate_model(fitted, fitted.read(X), y, drawn, findings=[Finding("words", "ok", "Known.")], source="x.csv")
+    return evaluate_model(fitted, read(fitted, X), y, drawn, source="x.csv")
 
 
 def test_errors_are_those_of_evaluate_on_the_same_bags(data, fitted, found):
@@ -51,7 +56,7 @@ def test_coverage_is_counted_class_by_class(found):
 def test_the_whole_file_is_one_bag_with_its_truth(data, found):
     np.testing.assert_allclose(found.whole_truth, [0.3, 0.7])
     assert found.whole.contains(found.whole_truth)
-    assert [one.name for one in found.diagnosis][-1] == "words"
+    assert [one.name for one in found.diagnosis][:2] == ["prior shift", "prevalence"]
     assert found.limit is not None
     assert 0 < found.limit.errors.mean() < found.results["EMQ"].error().mean() * 2
 
@@ -60,7 +65,7 @@ def test_a_search_is_judged_as_what_it_has_chosen(data, fitted):
     search = GridSearchQ(EMQ(), {"calibration": ["bcts"]}).fit(*data[0])
     X, y = data[1]
     drawn = draw_bags(DRAWING, y, search.classes_, rng=5)
-    found = evaluate_model(search, search.read(X), y, drawn)
+    found = evaluate_model(search, read(search, X), y, drawn)
     assert list(found.results) == ["GridSearchQ", "CC", "TrainPrevalence"]
     np.testing.assert_allclose(found.results["GridSearchQ"].estimate, fitted.predict_bags(X, drawn.bags), atol=1e-9)
 
@@ -69,9 +74,8 @@ def test_without_posteriors_there_is_neither_a_count_nor_a_limit(data):
     X, y = data[1]
     quantifier = KMM().fit(*data[0])
     drawn = draw_bags(Drawing(bag_size=60, repeats=1), y, quantifier.classes_, rng=5)
-    read = quantifier.read(X)
-    assert posteriors_in(quantifier, read) is None
-    found = evaluate_model(quantifier, read, y, drawn, name="mine")
+    assert posteriors_in(quantifier, quantifier.read(X)) is None
+    found = evaluate_model(quantifier, read(quantifier, X), y, drawn, name="mine")
     assert list(found.results) == ["mine", "TrainPrevalence"]
     assert found.limit is None
     assert found.diagnosis.severity == "note"
@@ -83,7 +87,7 @@ def test_what_cannot_be_diagnosed_says_why():
     posteriors, labels = rng.dirichlet([1, 1], size=60), np.repeat([0, 1], [57, 3])
     quantifier = PACC("precomputed").fit(posteriors, labels)
     drawn = draw_bags(Drawing(bag_size=20, repeats=1), labels, quantifier.classes_, rng=0)
-    found = evaluate_model(quantifier, quantifier.read(posteriors), labels, drawn)
+    found = evaluate_model(quantifier, read(quantifier, posteriors), labels, drawn)
     assert "held-out instances" in found.diagnosis[0].sentence
     assert found.limit is None  # nor are three of the pool enough
 
@@ -93,6 +97,6 @@ def test_too_few_held_out_instances_leave_intervals_of_the_bag_alone():
     posteriors, labels = rng.dirichlet([1, 1], size=60), np.repeat([0, 1], [56, 4])
     quantifier = DyS("precomputed").fit(posteriors, labels)
     drawn = draw_bags(Drawing(bag_size=20, repeats=1), labels, quantifier.classes_, rng=0)
-    found = evaluate_model(quantifier, quantifier.read(posteriors), labels, drawn)
+    found = evaluate_model(quantifier, read(quantifier, posteriors), labels, drawn)
     assert found.interval.method == "bootstrap"
     assert found.whole.lower.shape == (2,)

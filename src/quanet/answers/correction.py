@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from quanet.answers.shares import Key
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.classifiers import check_labels
+from quanet.diagnostics.diagnose import WIDE
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.simplex import classes_of, count, encode
 from quanet.uncertainty.judges import FEWEST, correct_counts, judgement_cells
-
-WIDE = 0.2  # an interval of 10 points to either side says little
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +134,7 @@ def correct_groups(
         rates=None if scores else table / table.sum(axis=1, keepdims=True),
         labelled=len(truth),
         level=level,
-        small=(upper - lower)[:-1].max(axis=1) > WIDE,
+        small=(upper - lower)[:-1].max(axis=1) > 2 * WIDE,
         skipped={why: n for why, n in (("no judgement", int((~there).sum())), ("no group", ungrouped)) if n},
         source=source,
         calibration="part" if part else "apart",

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -10,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quanet.answers.drawing import Drawn
+from quanet.answers.estimating import diagnose_reading
+from quanet.answers.reading import Reading
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
 from quanet.base import Quantifier, ReadInstances
-from quanet.diagnostics.diagnose import diagnose
-from quanet.diagnostics.findings import Diagnosis, Finding
-from quanet.errors import InvalidBags, InvalidData, QuanetWarning
+from quanet.diagnostics.findings import Diagnosis
+from quanet.errors import InvalidData, QuanetWarning
 from quanet.evaluation.limits import Limit, pool_limit
 from quanet.evaluation.results import Results
 from quanet.simplex import count, encode, prevalence_of
@@ -88,12 +88,11 @@ class Comparison:
 
 def evaluate_model(
     quantifier: Quantifier,
-    read: ReadInstances,
+    reading: Reading,
     labels: ArrayLike,
     drawn: Drawn,
     *,
     name: str = "",
-    findings: Sequence[Finding] = (),
     level: float = 0.95,
     rng: int = 0,
     source: str = "",
@@ -104,11 +103,10 @@ def evaluate_model(
     Parameters
     ----------
     quantifier : fitted.
-    read : the pool, as its `read` gave it.
+    reading : of the pool, which its groups say nothing about here.
     labels : (n,) of the pool.
     drawn : bags of the pool, see `draw_bags`.
     name : of the quantifier among the results; its class's where none is given.
-    findings : more for the diagnosis, such as of the words of texts.
     level : of the intervals.
     rng : seed of what is random in intervals.
     source, model : for the reader.
@@ -121,13 +119,14 @@ def evaluate_model(
     >>> quantifier = EMQ().fit(X, y)
     >>> X, y = Gaussians().draw([0.3, 0.7], 600, rng=1)
     >>> drawn = draw_bags(Drawing(repeats=5), y, quantifier.classes_, rng=2)
-    >>> found = evaluate_model(quantifier, quantifier.read(X), y, drawn)
+    >>> reading = Reading(quantifier.read(X), np.zeros(600, dtype=np.int32), [()], {}, None)
+    >>> found = evaluate_model(quantifier, reading, y, drawn)
     >>> list(found.results), bool(found.covered.mean() > 0.85)
     (['EMQ', 'CC', 'TrainPrevalence'], True)
     """
     named = name or type(quantifier).__name__
     quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # what a search has chosen
-    classes, bags = quantifier.classes_, drawn.bags
+    classes, bags, read = quantifier.classes_, drawn.bags, reading.instances
     with warnings.catch_warnings():
         # That a method has kept no held-out rows is said once, in the diagnosis, and not for every bag.
         warnings.simplefilter("ignore", QuanetWarning)
@@ -148,7 +147,7 @@ def evaluate_model(
         prior=quantifier.prior_,
         whole_truth=prevalence_of(labels, classes),
         whole=replace(whole, **{name: getattr(whole, name)[0] for name in OF_BAGS}),
-        diagnosis=Diagnosis([*_diagnosis(quantifier, read, level), *findings]),
+        diagnosis=diagnose_reading(quantifier, reading, level=level, seed=rng),
         limit=None if posteriors is None else known_limit(posteriors, labels, classes, drawn.bag_size),
         protocol=drawn.protocol,
         source=source,
@@ -193,10 +192,3 @@ def _intervals(
     except InvalidData:
         # Too few held-out instances to calibrate on: what the bag itself shows is better than nothing.
         return predict_interval_bags(quantifier, read, bags, level, method="bootstrap", resamples=resamples, rng=rng)
-
-
-def _diagnosis(quantifier: Quantifier, read: ReadInstances, level: float) -> Diagnosis:
-    try:
-        return diagnose(quantifier, read, level=level)
-    except (InvalidData, InvalidBags) as error:  # too few held-out instances of a class, which the error says
-        return Diagnosis([Finding("prior shift", "note", f"The bag was not checked: {error}")])

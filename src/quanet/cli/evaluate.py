@@ -117,7 +117,6 @@ def _evaluation(
     from quanet.answers.reading import read_source
     from quanet.answers.shares import Key
     from quanet.data.columns import find_label, match_labels
-    from quanet.diagnostics.diagnose import words_finding
 
     quantifier, facts = open_model(model)
     inputs = inputs_for(source, facts, text, besides=[one for one in (label, key and key.column) if one])
@@ -138,14 +137,12 @@ def _evaluation(
     drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
     for message in drawn.notes:
         note(message)
-    words = reading.unknown_words
     with moving(f"Estimating {len(drawn.bags):,} bags", None):
         return evaluate_model(
             quantifier,
-            reading.instances,
+            reading,
             labels,
             drawn,
-            findings=[] if words is None else [words_finding(words)],
             level=level,
             rng=seed,
             source=source.name,
