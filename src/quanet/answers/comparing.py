@@ -30,8 +30,9 @@ METRICS = ("ae", "rae", "kld")
 SETS = ("quick", "all")
 NETWORKS = "quanet.nn."
 SEARCH = "AutoQuantifier"  # which tries the others itself
+SLOW = ("KDEyHD",)  # of those that read posteriors: with more than two classes it draws many points for every bag
 # Rough times of a method, in units of one that reads posteriors, to say how much is left.
-NETWORK_COST, FEATURES_COST = 200.0, 10.0
+NETWORK_COST, SLOW_COST = 200.0, 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,8 +117,7 @@ def choose_methods(asked: Sequence[str]) -> list[str]:
 
     Parameters
     ----------
-    asked : names, in any case; or one of "quick", those that read the shared posteriors and train no network, and
-        "all".
+    asked : names, in any case; or one of "quick", those that read the shared posteriors and take seconds, and "all".
 
     Examples
     --------
@@ -271,7 +271,8 @@ def _cost(name: str) -> float:
         return 0.0
     if kind.__module__.startswith(NETWORKS):
         return NETWORK_COST
-    return FEATURES_COST if kind.about.needs in ("features", "text") or name == SEARCH else 1.0
+    slow = kind.about.needs in ("features", "text") or name in (SEARCH, *SLOW)
+    return SLOW_COST if slow else 1.0
 
 
 def _order(name: str) -> tuple[float, str]:

@@ -36,7 +36,7 @@ def compare(
         str,
         typer.Option(
             metavar="NAMES",
-            help="cc,emq,quanet,... in any case; quick: all that read posteriors and train no network; or all.",
+            help="cc,emq,quanet,... in any case; quick: all that read posteriors and take seconds; or all.",
             rich_help_panel=HOW,
         ),
     ] = "quick",

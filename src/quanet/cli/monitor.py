@@ -68,7 +68,12 @@ def monitor(
     ] = None,
     show: Annotated[
         str | None,
-        typer.Option("--class", metavar="LABEL", help="The class shown; by default the last.", rich_help_panel=HOW),
+        typer.Option(
+            "--class",
+            metavar="LABEL",
+            help="The class shown; by default the one that has changed most.",
+            rich_help_panel=HOW,
+        ),
     ] = None,
     state: Annotated[
         Path | None,
@@ -129,19 +134,20 @@ def monitor(
         watch = _monitor(quantifier, asked, key, state, model)
         if restart:
             _restart(watch)
-        at = _place(quantifier, show)
+        wanted = _place(quantifier, show)
         read, batches = _batches(quantifier, facts, Source(files, encoding=encoding), key, text, date_format)
         with moving(f"Following {len(batches):,} batches", None):
             found = follow(watch, read, batches)
         if state is not None:
             _keep(watch, state, model)
     _say(found, state)
+    at = found.changed_most if wanted is None else wanted
     if form is not Format.table or output is not None:
-        note(found.sentence(at if show else None))
+        note(found.sentence(at))
     write_answer(
         form,
         output,
-        shown=lambda: [f"[bold]{escape(found.sentence(at if show else None))}[/]", _table(found, at)],
+        shown=lambda: [f"[bold]{escape(found.sentence(at))}[/]", _table(found, at)],
         rows=lambda: _rows(found),
         plain=lambda: _plain(found),
         columns=CSV,
@@ -160,10 +166,10 @@ def monitor(
     write_summary(report, summary)
 
 
-def _place(quantifier: "Quantifier", show: str | None) -> int:
+def _place(quantifier: "Quantifier", show: str | None) -> int | None:
     names = [str(label) for label in quantifier.classes_.tolist()]
     if show is None:
-        return len(names) - 1
+        return None
     if show not in names:
         raise typer.BadParameter(f"{show!r} is none of {', '.join(names)}.", param_hint="--class")
     return names.index(show)
