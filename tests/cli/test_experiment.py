@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from quanet.cli import experiment
+from quanet.cli import console, experiment
 from quanet.experiments.store import Store, read_cells
 from tests.cli.test_main import call
 from tests.experiments.conftest import PLAN, write_words
@@ -88,7 +88,7 @@ def test_a_second_runner_is_told_who_is_first(home, monkeypatch, capsys):
 
 def test_on_a_terminal_a_bar_moves(home, monkeypatch):
     shown = StringIO()
-    monkeypatch.setattr(experiment, "problems", Console(file=shown, force_terminal=True, width=120))
+    monkeypatch.setattr(experiment, "notes", Console(file=shown, force_terminal=True, width=120))
     assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1") == 0
     assert "6/6" in shown.getvalue()
     assert "words, SVM-KLD, run 1" in shown.getvalue()
@@ -105,7 +105,7 @@ def test_a_signal_ends_the_work_and_is_no_keyboard_interrupt(home, number, code)
         except KeyboardInterrupt:
             pytest.fail("a training would have taken it for its own end")
 
-    with pytest.raises(SystemExit) as ended, experiment._ended_by_signals(home):
+    with pytest.raises(SystemExit) as ended, console.ended_by_signals():
         train()
     assert ended.value.code == code
     assert signal.getsignal(number) is before

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import typer
 
+import quanet.experiments.bounds  # noqa: F401 - before its package is replaced
 from quanet.cli import experiment_show, main
+from quanet.cli.verbs import Verbs
 from quanet.evaluation.cells import Cell
 from quanet.evaluation.limits import Limit, limits_to_json
 from tests.made_cells import noisy_cells
@@ -26,7 +28,7 @@ def folder(monkeypatch, tmp_path):
     store.cells_of = lambda manifest: manifest["cells"]
     monkeypatch.setitem(sys.modules, "quanet.experiments", ModuleType("quanet.experiments"))
     monkeypatch.setitem(sys.modules, "quanet.experiments.store", store)
-    app = typer.Typer(pretty_exceptions_enable=False)
+    app = typer.Typer(cls=Verbs, pretty_exceptions_enable=False)
     experiment_show.register(app)
     monkeypatch.setattr(main, "app", app)
     return tmp_path

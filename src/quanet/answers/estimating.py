@@ -12,7 +12,7 @@ from quanet.answers.shares import Key, Shares
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier, ReadInstances
-from quanet.diagnostics.diagnose import WIDE, diagnose, words_finding
+from quanet.diagnostics.diagnose import WIDE, diagnose, prior_shift_p_value, words_finding
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.uncertainty.intervals import predict_interval_bags
@@ -21,7 +21,7 @@ from quanet.uncertainty.regions import Interval
 LARGEST = 100_000  # instances that a diagnosis looks at; of more, as many drawn at random
 FEW = 20  # instances, below which a formula for many promises too much
 FEWEST = 100  # instances of a group that is diagnosed by itself
-MOST = 60  # groups that are diagnosed by themselves, the largest
+MOST = 100  # groups that are diagnosed by themselves, the largest
 FALSE = 0.05  # share of groups among those found to have drifted that may be found so by chance
 
 
@@ -69,7 +69,7 @@ def estimate_shares(
         total=_first(total),
         total_counted=weights @ counted,
         diagnosis=diagnose_reading(quantifier, reading, level=level, seed=seed),
-        diagnoses=_diagnoses(quantifier, instances, bags, level, seed) if len(bags) > 1 else ("",),
+        diagnoses=_diagnoses(quantifier, instances, bags, seed) if len(bags) > 1 else ("",),
         skipped=reading.skipped,
         source=source,
         model=model or {},
@@ -150,9 +150,7 @@ def _counted(quantifier: Quantifier, instances: ReadInstances, codes: Any, group
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def _diagnoses(
-    quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int
-) -> tuple[str, ...]:
+def _diagnoses(quantifier: Quantifier, instances: ReadInstances, bags: Bags, seed: int) -> tuple[str, ...]:
     """Whether every group may be a mixture of the classes as training knew them: "ok" or "alarm", "" if not looked at.
 
     With many groups some would look like drift by chance: an alarm counts only if it is among those that keep the
@@ -160,18 +158,23 @@ def _diagnoses(
     """
     chosen = np.argsort(-bags.sizes, kind="stable")[:MOST]
     chosen = chosen[bags.sizes[chosen] >= FEWEST]
-    places = np.split(bags.flat, np.cumsum(bags.sizes)[:-1])
-    found = {at: _diagnosis(quantifier, instances.take(places[at]), level, seed) for at in chosen.tolist()}
-    drifted = _discoveries([_p_value(one) for one in found.values()])
+    members = np.split(bags.flat, np.cumsum(bags.sizes)[:-1])
     severities = [""] * len(bags)
-    for (at, diagnosis), real in zip(found.items(), drifted, strict=True):
-        alarm = any(one.name == "prior shift" and one.severity == "alarm" for one in diagnosis)
-        severities[at] = "alarm" if real and alarm else "ok"
+    try:
+        p_values = [_p_value(quantifier, instances.take(members[at][:LARGEST]), seed) for at in chosen]
+    except InvalidData:  # too few held-out instances
+        return tuple(severities)
+    for at, p_value, real in zip(chosen, p_values, _discoveries([p or 0.0 for p in p_values]), strict=True):
+        severities[at] = "" if p_value is None else "alarm" if real else "ok"
     return tuple(severities)
 
 
-def _p_value(diagnosis: Diagnosis) -> float:
-    return next((one.numbers.get("p_value", 1.0) for one in diagnosis if one.name == "prior shift"), 1.0)
+def _p_value(quantifier: Quantifier, instances: ReadInstances, seed: int) -> float | None:
+    """Roughly, and exactly where that may matter."""
+    p_value = prior_shift_p_value(quantifier, instances, resamples=199, random_state=seed)
+    if p_value is None or p_value > FALSE:
+        return p_value
+    return prior_shift_p_value(quantifier, instances, resamples=3999, random_state=seed)
 
 
 def _discoveries(p_values: Sequence[float]) -> BoolArray:

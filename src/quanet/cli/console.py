@@ -1,5 +1,8 @@
 """Where the command line writes: answers to standard output; notes, progress and problems to standard error."""
 
+import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -56,3 +59,22 @@ def warnings_as_lines() -> Iterator[None]:
         warnings.simplefilter("always", QuanetWarning)
         warnings.showwarning = line
         yield
+
+
+@contextmanager
+def ended_by_signals(last_words: str = "Stopped.") -> Iterator[None]:
+    """Inside, Ctrl-C and SIGTERM end the work at once: a training must not take them for its own early end."""
+
+    def end(number: int, _: object) -> None:
+        problems.print(last_words, soft_wrap=True, highlight=False)
+        sys.exit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from quanet.cli.console import console, problems
+from quanet.cli.console import console, notes, problems
 
 if TYPE_CHECKING:
     from quanet.data.dataset import Dataset
@@ -114,7 +114,7 @@ def show(
     from quanet.data.describe import describe, describe_bags
     from quanet.data.lequa import BagFiles
 
-    with problems.status(f"Reading {escape(data)} ..."):
+    with notes.status(f"Reading {escape(data)} ..."):
         title, parts = _parts(data, text=text, label=label)
     console.print(title, highlight=False, soft_wrap=True)
     for name, part in parts.items():
@@ -163,7 +163,7 @@ def _bar() -> Progress:
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
-        console=problems,
+        console=notes,
         transient=True,
     )
 

@@ -8,7 +8,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from quanet.cli.console import console, problems
+from quanet.cli.console import console, note, notes
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
@@ -38,8 +38,8 @@ def demo(
     figure, panels = new_figure(2)
     started = time.perf_counter()
     train, test = movie_reviews(source).split(0.6, rng=seed)
-    problems.print(f"{train.name}: {len(train)} reviews to learn from, {len(test)} to draw bags from")
-    with problems.status("Learning words, weights and the network ..."):
+    note(f"{train.name}: {len(train)} reviews to learn from, {len(test)} to draw bags from")
+    with notes.status("Learning words, weights and the network ..."):
         results = _estimate_by_every_method(train, test, network, seed=seed, bag_size=bag_size, repeats=repeats)
     bags = len(next(iter(results.values())))
     console.print(_estimates(results))
@@ -48,7 +48,7 @@ def demo(
     estimate_against_truth(panels[0], shown)
     error_by_shift(panels[1], shown, prior=train.prevalence)
     save_figure(figure, output)
-    problems.print(f"Picture: {output}. It took {time.perf_counter() - started:.0f} s.")
+    note(f"Picture: {output}. It took {time.perf_counter() - started:.0f} s.")
 
 
 def _estimate_by_every_method(

@@ -1,9 +1,5 @@
 """`quanet experiment`: run a plan, see how far it is, pack its results."""
 
-import signal
-import sys
-import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,8 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from quanet.cli.console import console, problems
-from quanet.errors import QuanetWarning
+from quanet.cli.console import console, ended_by_signals, note, notes, problems, warnings_as_lines
 
 if TYPE_CHECKING:
     from quanet.evaluation.cells import Cell
@@ -51,7 +46,8 @@ def run(
     chosen = Selection.parse(only, checked)
     folder = output or Path(plan.stem)
     failed: dict[Cell, str] = {}
-    with _warnings_in_lines(), _ended_by_signals(folder), engine_of(engine, jobs) as made:
+    goes_on = f"Stopped. Finished cells are in {folder}; the same command goes on from there."
+    with warnings_as_lines(), ended_by_signals(goes_on), engine_of(engine, jobs) as made:
         facts = run_cells(checked, folder, made, only=chosen, device=device)
         with closing(facts), _progress() as show:
             for fact in facts:
@@ -60,7 +56,7 @@ def run(
                     failed[fact.work] = fact.error  # type: ignore[index]
     for cell, error in failed.items():
         problems.print(f"[bold red]Failed:[/] {escape(_title(cell))}: {escape(error)}", highlight=False, soft_wrap=True)
-    problems.print(f"{fact.done - len(failed)} of {fact.total} cells are in {folder}", highlight=False)
+    note(f"{fact.done - len(failed)} of {fact.total} cells are in {folder}")
     if failed:
         raise typer.Exit(1)
 
@@ -73,7 +69,7 @@ def show(folder: Folder) -> None:
     """
     from quanet.experiments.runner import state_of
 
-    with _warnings_in_lines():
+    with warnings_as_lines():
         found = state_of(folder)
     states = found.cells
     methods = dict.fromkeys(cell.method for cell in states)
@@ -127,51 +123,19 @@ def _title(work: object) -> str:
 
 
 @contextmanager
-def _warnings_in_lines() -> Iterator[None]:
-    """Inside, a warning is one line, as an error is."""
-
-    def line(message: Warning | str, *_: object, **__: object) -> None:
-        problems.print(f"[yellow]Warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", QuanetWarning)
-        warnings.showwarning = line
-        yield
-
-
-@contextmanager
-def _ended_by_signals(folder: Path) -> Iterator[None]:
-    """Inside, Ctrl-C and SIGTERM end the work at once: a training must not take them for its own early end."""
-
-    def end(number: int, _: object) -> None:
-        problems.print(f"Stopped. Finished cells are in {folder}; the same command goes on from there.", soft_wrap=True)
-        sys.exit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
 def _progress() -> Iterator[Callable[["Fact"], None]]:
     """A bar on a terminal; elsewhere one line for every piece of work."""
-    if not problems.is_terminal:
+    if not notes.is_terminal:
 
         def line(fact: "Fact") -> None:
             ended = "failed" if fact.error else f"{fact.seconds:.1f} s"
             said = f"{_title(fact.work)}: {ended}{_left(fact)}" if fact.work else "cells are there"
-            problems.print(f"{fact.done}/{fact.total} {escape(said)}", highlight=False, soft_wrap=True)
+            note(f"{fact.done}/{fact.total} {said}")
 
         yield line
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[left]}"), console=problems) as bar:
+    with Progress(*columns, TextColumn("{task.fields[left]}"), console=notes) as bar:
         task = bar.add_task("cells", total=None, left="")
 
         def move(fact: "Fact") -> None:

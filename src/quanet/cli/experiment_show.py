@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from quanet.cli.console import console, problems
+from quanet.cli.console import console, note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +94,7 @@ def table(
     elif text := write_tables(tables, chosen, output):
         typer.echo(text, nl=False)
     else:
-        problems.print(f"Table: {output}")
+        note(f"Table: {output}")
 
 
 def figure(
@@ -131,7 +131,7 @@ def figure(
         stand_ins=found.stand_ins,
     )
     save_figure(drawn, output)
-    problems.print(f"Figure: {output}")
+    note(f"Figure: {output}")
 
 
 class _Experiment(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.console import note, notes, warnings_as_lines
+from quanet.cli.console import ended_by_signals, note, notes, warnings_as_lines
 from quanet.cli.making import make_quantifier
 from quanet.cli.moving import learning, moving, spoken
 from quanet.cli.options import COLUMNS, HOW, OUTPUT, Encoding, Files, Force, Label, Seed, Text
@@ -88,7 +88,7 @@ def fit(
     quantifier = make_quantifier(method, setting or [], classifier, seed=seed, device=device)
     source = Source(files, encoding=encoding)
     inputs, label = _columns(source, text, features, label)
-    with warnings_as_lines():
+    with warnings_as_lines(), ended_by_signals():
         with moving(f"Reading {source.name}", source.size) as move:
             source.follow = move
             data = read_labelled(source, inputs, label)

@@ -53,15 +53,15 @@ def spoken(seconds: float) -> str:
 
 
 @contextmanager
-def moving(title: str, total: float | None = 1.0) -> Iterator[Callable[..., None]]:
-    """A bar; the function given moves it: ``move(done, "what is done")``."""
+def moving(title: str, total: float | None = None) -> Iterator[Callable[..., None]]:
+    """A bar; the function given moves it: ``move(done, "what is done")``. Without a total it only turns."""
     started = time.perf_counter()
     columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), _Left()]
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task(title, total=total)
 
-        def move(done: float | None = None, what: str | None = None) -> None:
-            bar.update(task, completed=done, description=what)
+        def move(done: float | None = None, what: str | None = None, *, of: float | None = None) -> None:
+            bar.update(task, completed=done, description=what, total=of)
 
         yield move
     detail(f"{title}: {spoken(time.perf_counter() - started)}")
@@ -80,6 +80,6 @@ def learning(move: Callable[..., None], parts: dict[str, float] = PARTS) -> Call
         if what not in seen:
             detail(f"{TITLES[what]} ...")
         seen[what] = done
-        move((before[what] + parts[what] * done) / whole, TITLES[what])
+        move((before[what] + parts[what] * done) / whole, TITLES[what], of=1.0)
 
     return listener

@@ -127,7 +127,7 @@ def predict(
                 label=label if label in source.columns else None,
             )
         _tell(reading, source, quantifier, label)
-        with moving("Estimating", None) as move:
+        with moving("Estimating") as move:
             shares = estimate_shares(
                 quantifier,
                 reading,

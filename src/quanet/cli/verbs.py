@@ -1,11 +1,7 @@
 """How all verbs behave: options that every one has, defaults from a file and the environment, and how they end."""
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,10 +66,9 @@ class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command. However it ends, the exit code says how and standard error why, in a line."""
         try:
-            with _ended_by_signals():
-                result = super().invoke(ctx)
-                sys.stdout.flush()
-                return result
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except QuanetError as error:
             complain(str(error))
             raise typer.Exit(1) from error
@@ -114,22 +109,3 @@ def _shared() -> list[Any]:
         param.expose_value = False
         param.rich_help_panel = EVERYWHERE
     return params
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Inside, Ctrl-C and SIGTERM end the work at once: a training must not take them for its own early end."""
-
-    def end(number: int, _: object) -> None:
-        problems.print("Stopped.")
-        sys.exit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -102,14 +102,9 @@ def diagnose(
         codes=held[1],
         alpha=alpha,
     )
-    fit = mixture_test(
-        case.bag,
-        case.held,
-        case.codes,
-        refitted=X_held is None and not isinstance(getattr(quantifier, "classifier", None), str | FrozenEstimator),
-        resamples=resamples,
-        rng=np.random.default_rng(random_state),
-    )
+    rng = np.random.default_rng(random_state)
+    refitted = X_held is None and _is_refitted(quantifier)
+    fit = mixture_test(case.bag, case.held, case.codes, refitted=refitted, resamples=resamples, rng=rng)
     deviations = _deviations(case)
     return Diagnosis(
         [
@@ -121,6 +116,23 @@ def diagnose(
             _sureness(case, fit.prevalences),
         ]
     )
+
+
+def prior_shift_p_value(
+    quantifier: Quantifier, X: Any, *, resamples: int = 999, random_state: int | None = 0
+) -> float | None:
+    """The p-value of the finding "prior shift" alone, where many bags are looked at; None where it cannot be had."""
+    k, held = len(quantifier.classes_), _held_out(quantifier, None, None)
+    if held is None:
+        return None
+    bag = check_posteriors(quantifier._inputs_of(X)[:, :k], k)  # noqa: SLF001
+    rng = np.random.default_rng(random_state)
+    return mixture_test(bag, *held, refitted=_is_refitted(quantifier), resamples=resamples, rng=rng).p_value
+
+
+def _is_refitted(quantifier: Quantifier) -> bool:
+    """Whether its classifier was fitted to all data, after those of folds that gave the held-out posteriors."""
+    return not isinstance(getattr(quantifier, "classifier", None), str | FrozenEstimator)
 
 
 def check_level(level: float) -> float:
