@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from quanet.cli.console import note, notes, warnings_as_lines
+from quanet.cli.console import ended_by_signals, note, notes, warnings_as_lines
 from quanet.cli.opening import settings
 from quanet.cli.options import HOW, DateFormat, Encoding, Force, Label, Report, Seed, Text
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, drawing_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from quanet.answers.evaluation import Comparison
 
 SIGNIFICANT = 0.05
-STOPPED = 130
 
 
 def compare(
@@ -76,7 +75,7 @@ def compare(
         shared, drawn = _prepared(train, test, text, label, encoding, drawing, key, date_format, seed)
         outcomes, stopped = _run(chosen, shared, drawn, seed)
     if stopped and not any(one.results for one in outcomes):
-        raise typer.Exit(STOPPED)
+        raise typer.Exit(stopped)
 
     from quanet.answers.comparing import rank_methods
 
@@ -98,7 +97,7 @@ def compare(
 
     write_summary(report, summary)
     if stopped:
-        raise typer.Exit(STOPPED)
+        raise typer.Exit(stopped)
 
 
 def _chosen(methods: str) -> list[str]:
@@ -153,19 +152,19 @@ def _prepared(
     return shared, drawn
 
 
-def _run(names: list[str], shared: "Shared", drawn: "Drawn", seed: int) -> "tuple[list[Outcome], bool]":
-    """What has become of the methods, and whether they were stopped before the last."""
+def _run(names: list[str], shared: "Shared", drawn: "Drawn", seed: int) -> "tuple[list[Outcome], int]":
+    """What has become of the methods, and the exit code if they were stopped before the last, else 0."""
     from quanet.answers.comparing import run_methods
 
     outcomes: list[Outcome] = []
-    with _progress(names) as move:
-        try:
+    try:
+        with ended_by_signals("Stopping ..."), _progress(names) as move:
             for outcome in run_methods(names, shared, drawn.bags, rng=seed):
                 outcomes.append(outcome)
                 move(outcome)
-        except (KeyboardInterrupt, SystemExit):  # Ctrl-C, as it comes or as it was turned into an exit
-            return outcomes, True
-    return outcomes, False
+    except SystemExit as stop:
+        return outcomes, int(stop.code or 0)
+    return outcomes, 0
 
 
 @contextlib.contextmanager

@@ -137,7 +137,7 @@ def _evaluation(
     drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
     for message in drawn.notes:
         note(message)
-    with moving(f"Estimating {len(drawn.bags):,} bags", None):
+    with moving(f"Estimating {len(drawn.bags):,} bags"):
         return evaluate_model(
             quantifier,
             reading,

@@ -62,4 +62,4 @@ def run() -> None:
 
     Exit codes: 0; 1, data or a model that cannot be used; 2, a wrong call; 130, stopped by Ctrl-C.
     """
-    app()
+    app(prog_name="quanet")

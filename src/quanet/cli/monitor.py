@@ -136,7 +136,7 @@ def monitor(
             _restart(watch)
         wanted = _place(quantifier, show)
         read, batches = _batches(quantifier, facts, Source(files, encoding=encoding), key, text, date_format)
-        with moving(f"Following {len(batches):,} batches", None):
+        with moving(f"Following {len(batches):,} batches"):
             found = follow(watch, read, batches)
         if state is not None:
             _keep(watch, state, model)
