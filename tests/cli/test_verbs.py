@@ -137,7 +137,7 @@ def test_too_little_memory_is_one_line(call, files, monkeypatch):
     assert err.startswith("Error: there is not enough memory")
 
 
-@pytest.mark.parametrize("verb", ["fit", "predict"])
+@pytest.mark.parametrize("verb", ["fit", "predict", "evaluate", "compare", "correct", "monitor", "info", "methods"])
 def test_every_help_has_examples_and_names_no_variable(call, verb):
     code, out, _ = call(verb, "--help")
     assert code == 0

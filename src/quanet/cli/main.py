@@ -6,9 +6,15 @@ import typer
 
 from quanet import __version__
 from quanet.cli import datasets, experiment, experiment_show
+from quanet.cli.compare import compare
 from quanet.cli.console import console
+from quanet.cli.correct import correct
 from quanet.cli.demo import demo
+from quanet.cli.evaluate import evaluate
 from quanet.cli.fit import fit
+from quanet.cli.info import info
+from quanet.cli.methods import methods
+from quanet.cli.monitor import monitor
 from quanet.cli.predict import predict
 from quanet.cli.verbs import Verbs
 
@@ -19,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"auto_envvar_prefix": "QUANET"},
 )
-for verb in (fit, predict, demo):
+for verb in (fit, predict, evaluate, compare, correct, monitor, info, methods, demo):
     app.command()(verb)
 app.add_typer(datasets.app, name="datasets")
 experiment_show.register(experiment.app)
@@ -56,4 +62,4 @@ def run() -> None:
 
     Exit codes: 0; 1, data or a model that cannot be used; 2, a wrong call; 130, stopped by Ctrl-C.
     """
-    app()
+    app(prog_name="quanet")

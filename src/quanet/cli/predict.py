@@ -3,12 +3,13 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quanet.cli.console import console, details, note, problems, warnings_as_lines
 from quanet.cli.moving import moving
+from quanet.cli.opening import about_model, inputs_for, open_model, settings
 from quanet.cli.options import (
     COLUMNS,
     OUTPUT,
@@ -27,7 +28,7 @@ from quanet.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from quanet.answers.reading import Inputs, Reading
+    from quanet.answers.reading import Reading
     from quanet.answers.shares import Shares
     from quanet.base import Quantifier
     from quanet.data.streams import Source
@@ -111,10 +112,10 @@ def predict(
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint="--by") from error
     with warnings_as_lines():
-        quantifier, facts = _load(model)
+        quantifier, facts = open_model(model)
         source = Source(files, encoding=encoding)
         source.check([key.column for key in keys])
-        inputs = _inputs(source, facts, text, features)
+        inputs = inputs_for(source, facts, text, features, besides=[key.column for key in keys])
         label = facts.get("label")
         with moving(f"Reading {source.name}", source.size) as move:
             source.follow = move
@@ -135,7 +136,7 @@ def predict(
                 level=level,
                 seed=seed,
                 source=source.name,
-                model=_about(model, facts, quantifier),
+                model=about_model(model, facts, quantifier),
                 progress=lambda what: move(None, f"Estimating: {what}"),
             )
     _write(shares, chosen, output)
@@ -180,42 +181,6 @@ def _check_endings(plot: Path | None, report: Path | None) -> None:
         check_report(report)
 
 
-def _load(folder: Path) -> tuple["Quantifier", dict[str, Any]]:
-    from quanet.base import Quantifier
-    from quanet.errors import InvalidModel
-    from quanet.persist.folder import facts_of, load
-
-    facts = facts_of(folder)
-    loaded = load(folder)
-    loaded = getattr(loaded, "quantifier_", loaded)  # what a search has chosen
-    if not isinstance(loaded, Quantifier):
-        raise InvalidModel(f"{folder} holds {type(loaded).__name__}, which estimates no shares.")
-    return loaded, facts
-
-
-def _inputs(source: "Source", facts: dict[str, Any], text: str | None, features: list[str] | None) -> "Inputs":
-    """The columns that the model has learnt from, or those that are given."""
-    from quanet.answers.reading import Inputs
-    from quanet.data.columns import check_columns, find_text
-
-    names = [name.strip() for one in features or [] for name in one.split(",")] or facts.get("features") or []
-    if names and text is None:
-        check_columns(names, source.columns, source.name)
-        return Inputs(features=tuple(names))
-    known = facts.get("text")
-    if text is None and known in source.columns:
-        return Inputs(known)
-    try:
-        taken = find_text(source, text, besides=[facts["label"]] if facts.get("label") else [])
-    except ValueError:
-        if known:
-            check_columns([known], source.columns, source.name)  # whose error is the better one
-        raise
-    if taken.guessed:
-        note(f"{source.name}: text {taken.name!r} (guessed{f', as there is no {known!r}' if known else ''})")
-    return Inputs(taken.name)
-
-
 def _tell(reading: "Reading", source: "Source", quantifier: "Quantifier", label: str | None) -> None:
     from quanet.data.columns import label_name, nearest_first
 
@@ -233,15 +198,6 @@ def _tell(reading: "Reading", source: "Source", quantifier: "Quantifier", label:
             highlight=False,
             soft_wrap=True,
         )
-
-
-def _about(folder: Path, facts: dict[str, Any], quantifier: "Quantifier") -> dict[str, Any]:
-    known = {"folder": str(folder), "method": type(quantifier).__name__, "saved": facts.get("saved", "")}
-    if facts.get("data"):
-        known["learnt from"] = facts["data"]
-    if facts.get("results"):
-        known["held-out errors"] = "; ".join(f"{name}: {value:.4f}" for name, value in facts["results"].items())
-    return known
 
 
 def _write(shares: "Shares", form: Format, output: Path | None) -> None:
@@ -266,16 +222,12 @@ def _report(shares: "Shares", path: Path) -> None:
     from quanet.report.page import write_report
     from quanet.report.shares import summarize_shares
 
-    write_report(summarize_shares(shares, settings=_settings()), path)
+    write_report(summarize_shares(shares, settings=settings()), path)
 
 
 def _report_bytes(shares: "Shares", form: Format) -> bytes:
     from quanet.report.page import to_html, to_markdown
     from quanet.report.shares import summarize_shares
 
-    summary = summarize_shares(shares, settings=_settings())
+    summary = summarize_shares(shares, settings=settings())
     return (to_html if form is Format.html else to_markdown)(summary).encode()
-
-
-def _settings() -> list[tuple[str, str]]:
-    return [("command", " ".join(["quanet", *sys.argv[1:]]))]

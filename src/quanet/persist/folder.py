@@ -111,7 +111,7 @@ def load(folder: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) 
     trusted : types that are neither quanet's nor scikit-learn's but may be loaded, as classes or by their full names.
         Their code runs, so name those whose code you know.
     """
-    config, files = _read(Path(folder))
+    config, files = read_folder(Path(folder))
     trust = Trust(trusted)
     unknown = set(_untrusted(config["model"], files)) - trust.names
     if unknown:
@@ -143,7 +143,7 @@ def facts_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def untrusted_types(folder: str | os.PathLike[str]) -> list[str]:
     """Full names of the types that `load` would have to be told to trust."""
-    config, files = _read(Path(folder))
+    config, files = read_folder(Path(folder))
     return _untrusted(config["model"], files)
 
 
@@ -158,7 +158,7 @@ def _untrusted(model: Any, files: Mapping[str, bytes]) -> list[str]:
     return sorted(found)
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The checked configuration of a model folder, and the bytes of its files."""
     config = _checked_config(folder)
     _check_versions(folder, config)

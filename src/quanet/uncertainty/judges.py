@@ -101,7 +101,7 @@ def correct_rate(
     truth = check_labels(human, len(np.asarray(human)))
     classes = classes_of(truth)
     codes = encode(truth, classes)
-    cells, on_human = _judgements(judged, judge_on_human, classes, codes, scores=scores)
+    cells, on_human = judgement_cells(judged, judge_on_human, classes, codes, scores=scores)
     if len(on_human) != len(codes):
         raise InvalidData(f"there are {len(codes)} human labels but {len(on_human)} of the judge on them.")
     k, j = len(classes), int(max(cells.max(), on_human.max(), 0 if scores else len(classes) - 1)) + 1
@@ -117,13 +117,46 @@ def correct_rate(
     table = np.array([count(on_human[codes == c], j) for c in range(k)])
     own = counts if calibration == "part" else np.zeros(k, dtype=int)
     judged_shares = np.full(k, np.nan) if scores else bag / bag.sum()
-    if k == 2:
-        p, low, high = (float(one[0]) for one in profile(bag[None], table[None], own[None], level=level))
-        estimate, lower, upper = np.array([1 - p, p]), np.array([1 - high, low]), np.array([1 - low, high])
-    else:
-        rng = np.random.default_rng(random_state)
-        estimate, lower, upper = _drawn(bag, table, own, level=level, rng=rng)
+    found = correct_counts(bag[None], table, own[None], level=level, random_state=random_state)
+    estimate, lower, upper = (one[0] for one in found)
     return CorrectedRate(classes, estimate, lower, upper, judged_shares, level)
+
+
+def correct_counts(
+    bags: IntArray, table: IntArray, own: IntArray, *, level: float, random_state: int | None = 0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Corrected prevalences and their intervals from counts, of many groups that one judge has judged.
+
+    Parameters
+    ----------
+    bags : (r, j) how often the judge gave each of its labels in every group, without those that people labelled too.
+    table : (k, j) the same by the human label, over all groups: what is known of the judge.
+    own : (r, k) human labels that count as a random part of their group; zeros where there are none.
+    level : of confidence.
+    random_state : of the draws for more than two classes; every group has its own.
+
+    Returns
+    -------
+    estimate, lower, upper : (r, k).
+
+    Examples
+    --------
+    >>> judge, groups = np.array([[90, 10], [20, 80]]), np.array([[550, 450], [900, 100]])
+    >>> estimate, lower, upper = correct_counts(groups, judge, np.zeros((2, 2), dtype=int), level=0.95)
+    >>> estimate[:, 1].round(3), lower[:, 1].round(3), upper[:, 1].round(3)
+    (array([0.5, 0. ]), array([0.416, 0.   ]), array([0.59, 0.07]))
+    """
+    r, k = own.shape
+    if k == 2:
+        tables = np.broadcast_to(table, (r, *table.shape))
+        p, low, high = profile(bags, tables, own, level=level)
+        return np.stack([1 - p, p], axis=1), np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
+    parts = []
+    for bag, human in zip(bags, own, strict=True):
+        rng = np.random.default_rng(random_state)
+        parts.append(_drawn(bag, table, human, level=level, rng=rng))
+    estimate, lower, upper = (np.stack(one) for one in zip(*parts, strict=True))
+    return estimate, lower, upper
 
 
 def profile(
@@ -220,10 +253,18 @@ def _best_rates(shares: FloatArray, bags: FloatArray, tables: FloatArray) -> Flo
     return now
 
 
-def _judgements(
+def judgement_cells(
     judged: ArrayLike, judge_on_human: ArrayLike, classes: LabelArray, codes: IntArray, *, scores: bool
 ) -> tuple[IntArray, IntArray]:
-    """Both parts of the judge's work as numbers of cells: labels, or bins of scores."""
+    """Both parts of the judge's work as numbers of cells, (n,) and (m,): labels, or bins of scores.
+
+    Parameters
+    ----------
+    judged, judge_on_human : labels, or scores of the second class, of the instances in question and of those that
+        people have labelled too.
+    classes, codes : (k,) and (m,): the human labels, and which each of the latter has.
+    scores : whether the judge gives scores.
+    """
     given, beside = np.asarray(judged), np.asarray(judge_on_human)
     if given.ndim != 1 or beside.ndim != 1 or not len(given):
         raise InvalidData(f"judgements are one for each instance, at least one; their shape is {given.shape}.")
@@ -245,6 +286,11 @@ def _drawn(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Estimate and interval for any number of classes, by draws of the rates and the judged shares."""
     k = len(table)
+    if not bag.any():  # people have labelled all there is
+        human = rng.dirichlet(own + PSEUDO, size=DRAWS)
+        lower, upper = np.quantile(human, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        shares = own / own.sum()
+        return shares, np.minimum(lower, shares), np.maximum(upper, shares)
     rates = np.stack([rng.dirichlet(row + PSEUDO, size=DRAWS) for row in table], axis=2)  # (s, j, k)
     shares = rng.dirichlet(bag + PSEUDO, size=DRAWS)
     found = _solved(rates, shares)

@@ -1,0 +1,134 @@
+"""`quanet info`: what a model is, read from its folder without loading it."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from quanet.cli.console import console, warnings_as_lines
+from quanet.cli.options import ModelFolder
+
+if TYPE_CHECKING:
+    from quanet.persist.facts import Facts
+
+# What the sentence about the data, the table of errors and that of classes say too.
+SAID_ELSEWHERE = {"files", "text", "features", "label", "rows", "counts", "held_out", "method"}
+SAID = ("quanet_format", "quanet", "saved", "versions", "data", "results", "notes")
+CLASSES_SHOWN = 30
+
+
+def info(
+    model: ModelFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a model is: method, settings, classes, what it has learnt from, held-out errors, versions, size.
+
+    The folder is checked to be whole and only read: nothing in it is loaded or run.
+
+    [bold]Examples[/]
+
+    quanet info model/
+
+    quanet info model/ --json | jq '.classes'
+    """
+    from quanet.persist.facts import model_facts
+
+    with warnings_as_lines():
+        facts = model_facts(model)
+    if as_json:
+        typer.echo(json.dumps(_plain(facts), indent=1, ensure_ascii=False))
+        return
+    title = f"[bold]{escape(facts.method)}[/]"
+    instances = "" if facts.instances is None else f", learnt from {facts.instances:,} instances"
+    console.print(f"{title}{instances}", highlight=False)
+    _pairs("", {"folder": str(facts.folder), "saved": _when(facts), **_own(facts)})
+    if facts.classes:
+        _print_classes(facts)
+    results = {name: f"{value:.4g}" for name, value in facts.config.get("results", {}).items()}
+    _pairs("Held-out errors", results)
+    _pairs("Settings", facts.settings)
+    _pairs("Versions", {"quanet": facts.config.get("quanet", ""), **facts.config.get("versions", {})})
+    _pairs(
+        "Files", {name: _size(size) for name, size in facts.files.items()} | {"all": _size(sum(facts.files.values()))}
+    )
+    if facts.untrusted:
+        console.print(
+            f"\n[yellow]Holds types that are not quanet's[/] and are not loaded without being trusted: "
+            f"{escape(', '.join(facts.untrusted))}",
+            highlight=False,
+        )
+
+
+def _own(facts: "Facts") -> dict[str, str]:
+    """What was said of the model when it was saved."""
+    said = {"data": facts.config.get("data", ""), "notes": facts.config.get("notes", "")}
+    others = {key: value for key, value in facts.config.items() if key not in SAID}
+    for key, value in others.items():
+        if isinstance(value, dict):
+            said |= {name: _written(one) for name, one in value.items() if name not in SAID_ELSEWHERE}
+        else:
+            said[key] = _written(value)
+    return {name: value for name, value in said.items() if value}
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_written(one)}" for name, one in value.items())
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _when(facts: "Facts") -> str:
+    return str(facts.config.get("saved", "")).replace("T", " ").replace("+00:00", " UTC")
+
+
+def _print_classes(facts: "Facts") -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), title="\nClasses", title_justify="left", title_style="bold")
+    table.add_column("class")
+    table.add_column("share in training", justify="right")
+    shares = [f"{share:.2%}" for share in facts.prior] or [""] * len(facts.classes)
+    for label, share in list(zip(facts.classes, shares, strict=True))[:CLASSES_SHOWN]:
+        table.add_row(escape(str(label)), share)
+    console.print(table)
+    if len(facts.classes) > CLASSES_SHOWN:
+        console.print(f"and {len(facts.classes) - CLASSES_SHOWN} more")
+
+
+def _pairs(title: str, pairs: dict[str, str]) -> None:
+    if not pairs:
+        return
+    table = Table(
+        box=None,
+        show_header=False,
+        padding=(0, 2, 0, 0),
+        title=f"\n{title}" if title else None,
+        title_justify="left",
+        title_style="bold",
+    )
+    for name, value in pairs.items():
+        table.add_row(f"[dim]{escape(name)}[/]", escape(value))
+    console.print(table)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.2f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
+
+
+def _plain(facts: "Facts") -> dict[str, Any]:
+    config = dict(facts.config)
+    return {
+        "folder": str(facts.folder),
+        "method": facts.method,
+        "settings": facts.settings,
+        "classes": facts.classes,
+        "prior": facts.prior,
+        "instances": facts.instances,
+        **{key: config.pop(key) for key in SAID if key in config},
+        "facts": config,
+        "files": facts.files,
+        "bytes": sum(facts.files.values()),
+        "untrusted": facts.untrusted,
+    }

@@ -1,0 +1,116 @@
+"""`quanet methods`: what there is to choose from."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from quanet.cli.console import console, note
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WHOM = {"two": "two classes", "any": "any number of classes", "ordered": "ordered classes"}
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="One method to show in full.", show_default=False)] = None,
+    classes: Annotated[int | None, typer.Option(min=2, help="Only those for so many classes.")] = None,
+    family: Annotated[str | None, typer.Option(help="Only one family, such as counting or matching.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the methods there are, or show one in full: what it does, its settings, its source, its cost.
+
+    [bold]Examples[/]
+
+    quanet methods --classes 3
+
+    quanet methods --family thresholds --json | jq '.[].name'
+
+    quanet methods emq
+    """
+    from quanet.errors import InvalidSetting
+    from quanet.methods.listing import describe_method
+
+    if name is not None:
+        try:
+            found = describe_method(name)
+        except InvalidSetting as error:
+            raise typer.BadParameter(str(error), param_hint="NAME") from None
+        _print_json(found) if as_json else _show(found)
+        return
+    table = _chosen(classes, family)
+    if as_json:
+        _print_json(table.to_dict("records"))
+        return
+    console.print(_listed(table))
+    note(f"{len(table)} methods. `quanet methods NAME` shows one in full; n instances in a bag, k classes.")
+
+
+def _chosen(classes: int | None, family: str | None) -> "pd.DataFrame":
+    from quanet.data.columns import nearest_first
+    from quanet.methods.listing import FAMILIES, all_methods, catalogue, family_of
+
+    table = catalogue()
+    table.insert(1, "family", [family_of(kind) for kind in all_methods().values()])
+    if family is not None:
+        if family.lower() not in FAMILIES:
+            raise typer.BadParameter(
+                f"{family!r} is no family; there are {', '.join(nearest_first(family, FAMILIES))}.",
+                param_hint="--family",
+            )
+        table = table[table["family"] == family.lower()]
+    if classes is not None:
+        fitting = ("two", "any") if classes == 2 else ("any", "ordered")
+        table = table[table["classes"].isin(fitting)]
+    return table
+
+
+def _listed(entries: "pd.DataFrame") -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("method", no_wrap=True, style="bold")
+    for title in ("family", "classes", "needs"):
+        table.add_column(title, no_wrap=True)
+    wide = console.width >= 110
+    table.add_column("reference")
+    if wide:
+        table.add_column("cost of a bag")
+    for entry in entries.to_dict("records"):
+        cells = [str(entry[key]) for key in ("name", "family", "classes", "needs", "reference")]
+        table.add_row(*map(escape, cells + ([str(entry["cost"])] if wide else [])))
+    return table
+
+
+def _show(found: dict[str, Any]) -> None:
+    console.print(f"[bold]{found['name']}[/]  {escape(found['summary'])}\n", highlight=False)
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for title, value in (
+        ("for", WHOM[found["classes"]]),
+        ("reads", found["needs"]),
+        ("family", found["family"]),
+        ("source", found["references"] or found["reference"]),
+        ("cost", f"{found['cost']}, for a bag of n instances and k classes"),
+    ):
+        facts.add_row(f"[dim]{title}[/]", escape(value))
+    console.print(facts)
+    if not found["settings"]:
+        return
+    settings = Table(
+        box=None,
+        padding=(0, 2, 0, 0),
+        title="\nSettings (quanet fit --set NAME=VALUE)",
+        title_justify="left",
+        title_style="bold",
+    )
+    settings.add_column("name", no_wrap=True, style="bold")
+    settings.add_column("default", max_width=24)
+    settings.add_column("means")
+    for name, said in found["settings"].items():
+        settings.add_row(name, escape(said["default"]), escape(said["means"]))
+    console.print(settings)
+
+
+def _print_json(content: Any) -> None:
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False))

@@ -1,0 +1,295 @@
+"""`quanet monitor`: prevalence in time, and an alarm when it has changed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from quanet.cli.console import note, warnings_as_lines
+from quanet.cli.moving import moving
+from quanet.cli.opening import inputs_for, open_model, settings
+from quanet.cli.options import (
+    COLUMNS,
+    HOW,
+    OUTPUT,
+    DateFormat,
+    Encoding,
+    Files,
+    Force,
+    ModelFolder,
+    Report,
+    Text,
+    check_level,
+)
+from quanet.cli.protocol import keys_of
+from quanet.cli.writing import AnswerFormat, Format, Output, check_outputs, choose_format, write_answer, write_summary
+
+if TYPE_CHECKING:
+    from quanet.answers.following import Followed
+    from quanet.answers.shares import Key
+    from quanet.base import Quantifier
+    from quanet.data.streams import Source
+    from quanet.monitoring import Monitor
+
+SMOOTHED = "Days, or the unit of the column, that estimates are smoothed over; by default about four batches."
+
+CSV = (
+    *("batch", "date", "n", "class", "estimate", "smoothed", "lower", "upper", "weighted"),
+    *("evidence", "alarm", "since"),
+)
+
+
+def monitor(
+    model: ModelFolder,
+    files: Files,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN[:PERIOD]",
+            help="Column of dates and the length of a batch: date:day, week, month, quarter, year; or of numbers.",
+            rich_help_panel=COLUMNS,
+        ),
+    ],
+    text: Text = None,
+    level: Annotated[
+        float | None,
+        typer.Option(help="1 - the chance of a false alarm over all time; 0.95 by default.", rich_help_panel=HOW),
+    ] = None,
+    window: Annotated[float | None, typer.Option(help=SMOOTHED, rich_help_panel=HOW)] = None,
+    half_life: Annotated[
+        float | None, typer.Option(help="Age at which a batch counts half; as the window.", rich_help_panel=HOW)
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Deviation from batch to batch that is no change, such as 0.01.", rich_help_panel=HOW),
+    ] = None,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="LABEL",
+            help="The class shown; by default the one that has changed most.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep what the monitor knows here, and go on from there with the next file.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    restart: Annotated[
+        bool,
+        typer.Option(
+            "--restart",
+            help="Forget what was before the change that was found, and be alert again.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw estimates with their band: .png, .svg or .pdf.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    date_format: DateFormat = None,
+    encoding: Encoding = "utf-8",
+    form: AnswerFormat = None,
+    output: Output = None,
+    report: Report = None,
+    force: Force = False,
+) -> None:
+    """Follow a prevalence through batches in time, and say whether it has changed, and since when.
+
+    The alarm can be looked at after every batch, for ever: without a change it is raised with probability 1 - level at
+    most. Late batches are fine: what counts is their date. With --state the next file goes on where this one ended.
+
+    [bold]Examples[/]
+
+    quanet monitor model/ stream.csv --by date:week
+
+    quanet monitor model/ july.csv --by date:day --state watch/ --plot band.png
+
+    quanet monitor model/ stream.csv --by date:week --format csv | tail -1
+    """
+    from quanet.answers.following import follow
+    from quanet.data.streams import Source
+
+    (key,) = keys_of([by])
+    check_level(0.95 if level is None else level)
+    form = choose_format(form, output)
+    check_outputs(output, plot, report=report, force=force)
+    if plot is not None:
+        from quanet.report.plots import check_suffix
+
+        check_suffix(plot)
+    asked = {"level": level, "window": window, "half_life": half_life, "tolerance": tolerance}
+    with warnings_as_lines():
+        quantifier, facts = open_model(model)
+        watch = _monitor(quantifier, asked, key, state, model)
+        if restart:
+            _restart(watch)
+        wanted = _place(quantifier, show)
+        read, batches = _batches(quantifier, facts, Source(files, encoding=encoding), key, text, date_format)
+        with moving(f"Following {len(batches):,} batches"):
+            found = follow(watch, read, batches)
+        if state is not None:
+            _keep(watch, state, model)
+    _say(found, state)
+    at = found.changed_most if wanted is None else wanted
+    if form is not Format.table or output is not None:
+        note(found.sentence(at))
+    write_answer(
+        form,
+        output,
+        shown=lambda: [f"[bold]{escape(found.sentence(at))}[/]", _table(found, at)],
+        rows=lambda: _rows(found),
+        plain=lambda: _plain(found),
+        columns=CSV,
+    )
+    if plot is not None:
+        from quanet.report.plots import monitor_figure, save_figure
+
+        save_figure(monitor_figure(found.course, label=found.course.classes.tolist()[at]), plot)
+        note(f"Picture: {plot}")
+
+    def summary() -> Any:
+        from quanet.report.course import summarize_course
+
+        return summarize_course(found.course, settings=settings(), focus=found.course.classes.tolist()[at])
+
+    write_summary(report, summary)
+
+
+def _place(quantifier: "Quantifier", show: str | None) -> int | None:
+    names = [str(label) for label in quantifier.classes_.tolist()]
+    if show is None:
+        return None
+    if show not in names:
+        raise typer.BadParameter(f"{show!r} is none of {', '.join(names)}.", param_hint="--class")
+    return names.index(show)
+
+
+def _monitor(
+    quantifier: "Quantifier", asked: dict[str, float | None], key: "Key", state: Path | None, model: Path
+) -> "Monitor":
+    """A new monitor, or the one that was kept."""
+    from quanet.answers.following import SMOOTHED_OVER, resume
+    from quanet.monitoring import Monitor
+
+    given = {name: value for name, value in asked.items() if value is not None}
+    if state is not None and state.exists():
+        return resume(state, quantifier, given, model=str(model))
+    smoothed = SMOOTHED_OVER.get(key.period, 7.0)
+    return Monitor(quantifier, **{"window": smoothed, "half_life": given.get("window", smoothed)} | given)  # type: ignore[arg-type]
+
+
+def _restart(watch: "Monitor") -> None:
+    if getattr(watch, "since_", None) is None:
+        note("No change had been found before, so there is nothing to restart from.")
+        return
+    watch.restart()
+
+
+def _batches(
+    quantifier: "Quantifier",
+    facts: dict[str, Any],
+    source: "Source",
+    key: "Key",
+    text: str | None,
+    date_format: str | None,
+) -> Any:
+    """The files' instances, read by the model, and which of them belong to which batch."""
+    from quanet.answers.following import make_batches
+    from quanet.answers.reading import read_source
+
+    source.check([key.column])
+    inputs = inputs_for(source, facts, text, besides=[key.column])
+    with moving(f"Reading {source.name}", source.size) as move:
+        source.follow = move
+        reading = read_source(quantifier, source, inputs, keys=[key], form=date_format)
+    told = {"no group": "no date"}
+    left_out = ", ".join(f"{number:,} left out ({told.get(why, why)})" for why, number in reading.skipped.items())
+    note(f"{len(reading.instances):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")
+    batches, messages = make_batches(key, reading.groups, reading.codes)
+    for message in messages:
+        note(message)
+    return reading.instances, batches
+
+
+def _keep(watch: "Monitor", state: Path, model: Path) -> None:
+    from quanet.persist.folder import save
+
+    save(watch, state, data=f"Batches followed with the model {model}.")
+    note(f"State: {state}")
+
+
+def _say(found: "Followed", state: Path | None) -> None:
+    if found.repeated:
+        few = ", ".join(found.repeated[:3]) + (" and more" if len(found.repeated) > 3 else "")
+        note(f"Known already, and not taken in again: {len(found.repeated)} batches ({few}).")
+    if found.earlier:
+        note(f"{found.earlier} batches were in {state} before; {len(found.batches)} are new.")
+
+
+def _table(found: "Followed", at: int) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("batch", no_wrap=True)
+    name = escape(str(found.course.classes.tolist()[at]))
+    for title in ("n", name, "smoothed", "interval", "evidence"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for batch, reading in zip(found.batches, found.readings, strict=True):
+        table.add_row(
+            escape(batch),
+            f"{reading.n:,}",
+            f"{reading.estimate[at]:.1%}",
+            f"[bold]{reading.windowed[at]:.1%}[/]",
+            f"{reading.lower[at]:.1%} to {reading.upper[at]:.1%}",
+            f"{reading.evidence:.3g}",
+            "[bold red]alarm[/]" if reading.alarm else "",
+        )
+    return table
+
+
+def _rows(found: "Followed") -> list[dict[str, Any]]:
+    rows = []
+    for batch, reading in zip(found.batches, found.readings, strict=True):
+        for c, label in enumerate(found.course.classes.tolist()):
+            rows.append(
+                {
+                    "batch": batch,
+                    "date": found.told(reading.date),
+                    "n": reading.n,
+                    "class": label,
+                    "estimate": reading.estimate[c],
+                    "smoothed": reading.windowed[c],
+                    "lower": reading.lower[c],
+                    "upper": reading.upper[c],
+                    "weighted": reading.weighted[c],
+                    "evidence": reading.evidence,
+                    "alarm": reading.alarm,
+                    "since": None if reading.since is None else found.told(reading.since),
+                }
+            )
+    return rows
+
+
+def _plain(found: "Followed") -> dict[str, Any]:
+    since = found.course.since
+    return {
+        "answer": found.sentence(),
+        "alarm": since is not None,
+        "since": None if since is None else found.told(since),
+        "threshold": found.threshold,
+        "classes": found.course.classes,
+        "before": found.before,
+        "after": found.after,
+        "earlier_batches": found.earlier,
+        "readings": _rows(found),
+    }

@@ -1,0 +1,126 @@
+"""What a model folder says of itself, without loading the model: nothing of it is built or run."""
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.numpy
+
+from quanet.errors import InvalidModel
+from quanet.persist.folder import ARRAYS, read_folder, untrusted_types
+from quanet.persist.state import Reader
+from quanet.persist.trust import Trust, known
+
+INNER = ("quantifier_", "quantifier")  # where a search, or a monitor, keeps the quantifier that knows the classes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """What is known of a saved model.
+
+    Attributes
+    ----------
+    folder : where it lies.
+    method : its class.
+    settings : its parameters, as they would be written.
+    classes, prior : labels, and training prevalences; empty where the model has none.
+    instances : labelled instances that it has learnt from.
+    config : all else that was saved beside it: "data", "results", "notes", "saved", "quanet", "versions", and more.
+    files : name -> bytes.
+    untrusted : types that `load` would have to be told to trust.
+    """
+
+    folder: Path
+    method: str
+    settings: dict[str, str]
+    classes: list[Any]
+    prior: list[float]
+    instances: int | None
+    config: dict[str, Any]
+    files: dict[str, int]
+    untrusted: list[str]
+
+
+def model_facts(folder: str | Path) -> Facts:
+    """Facts of a folder that `save` has written, once it is checked to be whole.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from quanet import PACC, save
+    >>> quantifier = PACC("precomputed").fit([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8]], ["no", "no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     save(quantifier, f"{home}/pacc")
+    ...     facts = model_facts(f"{home}/pacc")
+    >>> facts.method, facts.classes, facts.settings
+    ('PACC', ['no', 'yes'], {'classifier': "'precomputed'", 'cv': '5'})
+    """
+    place = Path(folder)
+    config, files = read_folder(place)
+    tree = config.pop("model")
+    try:
+        arrays = safetensors.numpy.load(files[ARRAYS]) if ARRAYS in files else {}
+        method, state = _object(tree)
+        learnt = _learnt(state)
+        # Arrays, labels and plain values only: what would build an object is not read.
+        reader = Reader(arrays, {}, Trust(()))
+        classes = reader.read(learnt["classes_"]).tolist() if _is_data(learnt.get("classes_")) else []
+        prior = reader.read(learnt["prior_"]).tolist() if _is_data(learnt.get("prior_")) else []
+        instances = learnt.get("n_instances_")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidModel(f"{folder} cannot be read, it is damaged: {error!r}. Save it again.") from error
+    return Facts(
+        folder=place,
+        method=method,
+        settings=_settings(method, state),
+        classes=classes,
+        prior=prior,
+        instances=instances if isinstance(instances, int) else None,
+        config={key: value for key, value in config.items() if key not in ("files", "sha256")},
+        files={path.name: path.stat().st_size for path in sorted(place.iterdir()) if path.is_file()},
+        untrusted=untrusted_types(place),
+    )
+
+
+def _object(node: Any) -> tuple[str, dict[str, Any]]:
+    return str(node["$object"]), dict(node["state"])
+
+
+def _learnt(state: dict[str, Any]) -> dict[str, Any]:
+    """The state that knows the classes: a model's own, or that of the one inside."""
+    if "classes_" in state:
+        return state
+    inside = (state[name] for name in INNER if isinstance(state.get(name), dict) and "state" in state[name])
+    return next((found for one in inside if (found := _learnt(one["state"]))), {})
+
+
+def _is_data(node: Any) -> bool:
+    return isinstance(node, dict) and bool(node.keys() & {"$array", "$labels", "$raw"})
+
+
+def _settings(method: str, state: dict[str, Any]) -> dict[str, str]:
+    """Parameters by name; of a class that is not known, whatever does not end in an underscore as learnt things do."""
+    kind = known(method)
+    if kind is not None:
+        names = [name for name in inspect.signature(kind).parameters if name in state]
+    else:
+        names = [name for name in state if not name.startswith("_") and not name.endswith("_")]
+    return {name: _written(state[name]) for name in names}
+
+
+def _written(node: Any) -> str:
+    """A value of the tree as Python would write it, objects as the names of their classes."""
+    if isinstance(node, list):
+        return f"[{', '.join(map(_written, node))}]"
+    if not isinstance(node, dict):
+        return repr(node)
+    name, content = next(iter(node.items()))
+    if name == "$object":
+        inner = _settings(content, node.get("state", {}))
+        return f"{content.rpartition('.')[2]}({', '.join(f'{key}={value}' for key, value in inner.items())})"
+    if name == "$tuple":
+        return f"({', '.join(map(_written, content))}{',' if len(content) == 1 else ''})"
+    if name == "$dict":
+        return f"{{{', '.join(f'{_written(key)}: {_written(value)}' for key, value in content)}}}"
+    return {"$part": "a scikit-learn estimator", "$float": str(content)}.get(name, "...")

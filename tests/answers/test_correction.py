@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+
+from quanet import correct_rate
+from quanet.answers.correction import correct_groups
+from quanet.answers.shares import Key
+from quanet.errors import InvalidData, InvalidSetting
+
+
+def judged_rows(k=2, n=2000, seed=0, labelled=0.2):
+    """Truth, judgements, human labels of a part, and groups that differ."""
+    rng = np.random.default_rng(seed)
+    names = np.array(["a", "b", "c"][:k], dtype=object)
+    owner = rng.integers(3, size=n)
+    shares = np.array([[0.7, 0.2, 0.1], [0.4, 0.4, 0.2], [0.1, 0.6, 0.3]])[:, :k]
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    truth = np.array([rng.choice(k, p=shares[g]) for g in owner])
+    judge = np.where(rng.random(n) < 0.2, (truth + 1) % k, truth)
+    human = np.where(rng.random(n) < labelled, names[truth], None)
+    return names[truth], names[judge], human, owner
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("at_random", [True, False])
+def test_all_together_is_what_correct_rate_says(k, at_random):
+    _, judged, human, _ = judged_rows(k)
+    found = correct_groups(judged, human, at_random=at_random)
+    known = human != None  # noqa: E711
+    beside = judged[~known] if at_random else judged
+    expected = correct_rate(
+        beside.astype(str),
+        human[known].astype(str),
+        judged[known].astype(str),
+        calibration="part" if at_random else "apart",
+    )
+    for one, other in zip(found.total, (expected.estimate, expected.lower, expected.upper), strict=False):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    np.testing.assert_allclose(found.estimate[0], found.total[0])
+    assert found.calibration == ("part" if at_random else "apart")
+    assert found.labelled == known.sum()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_groups_are_corrected_towards_the_truth(k):
+    truth, judged, human, owner = judged_rows(k, n=6000)
+    found = correct_groups(judged, human, keys=[Key("g")], groups=[("x",), ("y",), ("z",)], owner=owner)
+    shares = np.array([[(truth[owner == g] == c).mean() for c in found.classes] for g in range(3)])
+    assert np.abs(found.estimate - shares).mean() < np.abs(found.judged - shares).mean() / 1.5
+    assert ((shares >= found.lower) & (shares <= found.upper)).mean() > 0.85
+    np.testing.assert_allclose(found.estimate.sum(axis=1), 1)
+    np.testing.assert_allclose(found.rates.sum(axis=1), 1)
+    assert found.sizes.tolist() == np.bincount(owner).tolist()
+
+
+def test_a_group_alone_says_what_it_says_among_others():
+    _, judged, human, owner = judged_rows()
+    together = correct_groups(judged, human, groups=[("x",), ("y",), ("z",)], owner=owner)
+    alone = correct_groups(judged, human, groups=[("y",)], owner=np.where(owner == 1, 0, -1))
+    np.testing.assert_allclose(alone.estimate[0], together.estimate[1], atol=1e-9)
+    np.testing.assert_allclose(alone.total, together.total, atol=1e-9)
+    assert alone.skipped == {"no group": int((owner != 1).sum())}
+
+
+def test_human_labels_may_come_from_elsewhere():
+    _, judged, human, _ = judged_rows()
+    known = human != None  # noqa: E711
+    found = correct_groups(judged[~known], [None] * int((~known).sum()), aside=(human[known], judged[known]))
+    expected = correct_rate(judged[~known].astype(str), human[known].astype(str), judged[known].astype(str))
+    np.testing.assert_allclose(found.total[0], expected.estimate, atol=1e-9)
+    assert found.calibration == "apart"
+
+
+def test_scores_are_put_into_bins():
+    truth, _, human, owner = judged_rows()
+    scores = (truth == "b") + np.random.default_rng(1).normal(size=len(truth)) / 2
+    found = correct_groups(scores, human, groups=[("x",), ("y",), ("z",)], owner=owner, scores=True)
+    assert found.rates is None
+    assert np.isnan(found.judged).all()
+    np.testing.assert_allclose(found.total[0, 1], (truth == "b").mean(), atol=0.05)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_group_that_people_have_labelled_wholly_is_counted(k):
+    _, judged, human, owner = judged_rows(k)
+    truth, *_ = judged_rows(k)
+    human = np.where(owner == 0, truth, human)
+    found = correct_groups(judged, human, groups=[("x",), ("y",), ("z",)], owner=owner)
+    counted = [(truth[owner == 0] == c).mean() for c in found.classes]
+    np.testing.assert_allclose(found.estimate[0], counted, atol=1e-6)
+
+
+def test_small_groups_are_marked_and_empty_ones_left_out():
+    _, judged, human, owner = judged_rows()
+    owner = np.where(np.arange(len(owner)) < 6, 3, owner)
+    human[:6] = None
+    judged = np.where(owner == 2, None, judged)
+    found = correct_groups(judged, human, groups=[(name,) for name in "wxyz"], owner=owner)
+    assert found.groups == (("w",), ("x",), ("z",))
+    assert found.small.tolist() == [False, False, True]
+    assert found.skipped == {"no judgement": int((owner == 2).sum())}
+
+
+def test_what_is_missing_is_named():
+    _, judged, human, _ = judged_rows()
+    none = [None] * len(judged)
+    with pytest.raises(InvalidData, match="no row has both a human label and a judgement"):
+        correct_groups(judged, none)
+    with pytest.raises(InvalidData, match="all 5 human labels are 'a'"):
+        correct_groups(judged, ["a"] * 5 + none[5:])
+    with pytest.raises(InvalidData, match=r"'b' has 2 human labels.*at least 5"):
+        correct_groups(judged, ["a"] * 9 + ["b"] * 2 + none[11:])
+    with pytest.raises(InvalidData, match="the judge says 'unsure' in 3 rows, which no human label is"):
+        correct_groups(np.r_[judged, ["unsure"] * 3], np.r_[human, none[:3]])
+    with pytest.raises(InvalidData, match="no row has a judgement"):
+        correct_groups(none, none, aside=(["a", "b"] * 9, ["a", "b"] * 9))
+    with pytest.raises(InvalidData, match="2000 judgements but 3 places"):
+        correct_groups(judged, none[:3])
+    with pytest.raises(InvalidSetting, match="level lies between 0 and 1"):
+        correct_groups(judged, human, level=95)

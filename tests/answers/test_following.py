@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quanet
+from quanet import EMQ, Gaussians, Monitor
+from quanet.answers.following import Batch, follow, make_batches, resume
+from quanet.answers.shares import Key
+from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
+
+DAYS = [f"2024-03-{day:02}" for day in range(1, 29)]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return EMQ().fit(*Gaussians(distance=3).draw([0.5, 0.5], 400, rng=0))
+
+
+def batches_of(fitted, shares, n=100, start=0):
+    """Instances that were read, and a batch a day."""
+    X = np.vstack([Gaussians(distance=3).draw([1 - p, p], n, rng=start + i)[0] for i, p in enumerate(shares)])
+    parts = np.split(np.arange(len(X)), len(shares))
+    days = DAYS[start:]
+    return fitted.read(X), [Batch(day, day, part) for day, part in zip(days, parts, strict=False)]
+
+
+@given(st.lists(st.integers(min_value=-1, max_value=6), min_size=2, max_size=30))
+def test_every_row_with_a_date_is_in_one_batch_of_two_or_more(owner):
+    codes = np.array(owner)
+    groups = [(day,) for day in DAYS[:7]]
+    if (codes >= 0).sum() < 2:
+        with pytest.raises(InvalidBags, match="one row with a date only"):
+            make_batches(Key("date", "day"), groups, codes)
+        return
+    batches, notes = make_batches(Key("date", "day"), groups, codes)
+    members = np.concatenate([batch.indices for batch in batches])
+    assert sorted(members.tolist()) == np.flatnonzero(codes >= 0).tolist()
+    assert min(len(batch.indices) for batch in batches) >= 2
+    assert [batch.date for batch in batches] == sorted(batch.date for batch in batches)
+    assert bool(notes) == ((np.bincount(codes[codes >= 0], minlength=7) == 1).any())
+
+
+def test_batches_are_in_the_order_of_time():
+    batches, _ = make_batches(Key("round"), [("10",), ("9",)], np.array([0, 0, 1, 1]))
+    assert [(batch.name, batch.date) for batch in batches] == [("9", 9.0), ("10", 10.0)]
+    batches, _ = make_batches(Key("at"), [("2024-03-01T12:00",), ("2024-02-01",)], np.array([0, 0, 1, 1]))
+    assert [batch.name for batch in batches] == ["2024-02-01", "2024-03-01T12:00"]
+    with pytest.raises(InvalidData, match="'spring' in column 'season' is neither a number nor a date"):
+        make_batches(Key("season"), [("spring",)], np.array([0, 0]))
+
+
+def test_a_change_is_found_with_what_was_before_and_after(fitted):
+    read, batches = batches_of(fitted, [0.3] * 6 + [0.7] * 6)
+    found = follow(Monitor(fitted), read, batches)
+    assert found.course.since == np.datetime64("2024-03-07")
+    assert found.sentence(1).startswith("Alarm: 1 has changed since 2024-03-07, from ")
+    assert found.sentence() == found.sentence(1)
+    np.testing.assert_allclose(found.before, [0.7, 0.3], atol=0.05)
+    np.testing.assert_allclose(found.after, [0.3, 0.7], atol=0.05)
+    assert found.batches == tuple(DAYS[:12])
+
+
+def test_two_files_are_as_one_and_a_known_one_changes_nothing(fitted):
+    shares = [0.3] * 4 + [0.4] * 4
+    whole = follow(Monitor(fitted), *batches_of(fitted, shares))
+    monitor = Monitor(fitted)
+    read, batches = batches_of(fitted, shares)
+    follow(monitor, read, batches[:4])
+    apart = follow(monitor, read, batches[4:])
+    np.testing.assert_allclose(apart.course.windowed, whole.course.windowed)
+    assert (apart.earlier, len(apart.readings)) == (4, 4)
+    again = follow(monitor, read, batches)
+    assert again.repeated == tuple(DAYS[:8])
+    assert again.readings == ()
+    np.testing.assert_array_equal(again.course.estimate, whole.course.estimate)
+    assert again.sentence().startswith("No change found: 1 is at ")
+
+
+def test_other_rows_of_a_known_time_are_taken_in(fitted):
+    monitor = Monitor(fitted)
+    read, batches = batches_of(fitted, [0.3] * 3)
+    follow(monitor, read, [Batch(one.name, one.date, one.indices[:50]) for one in batches])
+    late = follow(monitor, read, [Batch(one.name, one.date, one.indices[50:]) for one in batches])
+    assert len(late.readings) == 3
+    assert late.repeated == ()
+
+
+def test_a_monitor_is_resumed_with_its_own_model_and_settings(fitted, tmp_path):
+    monitor = Monitor(fitted, window=3)
+    follow(monitor, *batches_of(fitted, [0.3] * 2))
+    quanet.save(monitor, tmp_path / "watch")
+    assert resume(tmp_path / "watch", fitted, {"window": 3.0}, model="m").dates_.tolist() == monitor.dates_.tolist()
+    with pytest.raises(InvalidSetting, match="begun with window = 3; got 4"):
+        resume(tmp_path / "watch", fitted, {"window": 4.0}, model="m")
+    other = EMQ().fit(*Gaussians(distance=3).draw([0.4, 0.6], 400, rng=0))
+    with pytest.raises(InvalidModel, match="another model than m"):
+        resume(tmp_path / "watch", other, {}, model="m")
+    quanet.save(fitted, tmp_path / "model")
+    with pytest.raises(InvalidModel, match="holds EMQ, which is no monitor"):
+        resume(tmp_path / "model", fitted, {}, model="m")
