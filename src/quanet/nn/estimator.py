@@ -173,7 +173,8 @@ class QuaNet(Quantifier):
             self.corrects_ = self.p_value_ < 0.05
         # Bags that the network has learnt from would flatter it.
         parts = (stop_pool, guard_pool) if self.corrects_ else (train_pool, stop_pool, guard_pool)
-        self._keep_held(np.concatenate([p.rows for p in parts]), np.concatenate([p.codes for p in parts]))
+        rows, codes = (np.concatenate([getattr(part, of) for part in parts]) for of in ("rows", "codes"))
+        self._keep_held(rows, codes, self.rows_.lead)
         return self
 
     def represent(self, X: Any) -> FloatArray:

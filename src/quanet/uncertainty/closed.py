@@ -17,7 +17,7 @@ from quanet.errors import InvalidSetting
 from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
 from quanet.methods.em import EMQ
 from quanet.simplex import smooth
-from quanet.uncertainty.held import Held, aggregate_bags, training_covariance
+from quanet.uncertainty.held import Held, aggregate_bags, training_covariance, worth
 
 FORMS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
 STEPS = 40  # of bisection: an end is exact to 1e-12
@@ -52,15 +52,16 @@ def closed_form(quantifier: Quantifier, held: Held, inputs: FloatArray, bags: Ba
 def counting_interval(counted: FloatArray, scores: FloatArray, held: Held, sizes: Any, *, z: float, own: bool) -> Ends:
     r"""Intervals from mean scores, (b, k), whose rates and spread are learnt from held-out scores (m, k).
 
-    With rates M and covariances :math:`S_c` of the scores within classes, :math:`m_c` held-out instances each, a bag's
-    mean score less :math:`M p` has the covariance
+    With rates M and covariances :math:`S_c` of the scores within classes, held-out ones worth :math:`m_c` independent
+    instances each, a bag's mean score less :math:`M p` has the covariance
 
     .. math:: V(p) = \sum_c \Big(\frac{p_c}{n} + \frac{p_c^2}{m_c}\Big) S_c
 
     the first part the bag's, the second the rates'. Where p is the share of the bag's source, its own shares vary too,
     by :math:`M (\mathrm{diag}(p) - p p^T) M^T / n`.
     """
-    k, m = held.k, held.counts
+    k = held.k
+    m = np.array([worth(scores[held.codes == c]) for c in range(k)])
     rates = soft_rates(scores, held.codes)
     spread = np.stack([np.cov(scores[held.codes == c].T) for c in range(k)])
     n = np.asarray(sizes, dtype=float)

@@ -20,7 +20,7 @@ from quanet.uncertainty.held import Held, invert, remembered, replicates, toward
 
 SHARES = 41  # of a class that bags are drawn at, more of them near 0 and 1
 BAGS = 16_000  # drawn in all
-SURE = 0.9  # probability that what is said of a tail holds, whatever bags were drawn
+SURE = 0.6  # probability that what is said of a tail holds, whatever bags were drawn
 NEIGHBOURS = 2  # shares on either side whose scaled errors are taken together
 AT_A_TIME = 2**22  # numbers gathered together
 
@@ -62,7 +62,7 @@ def _window(values: FloatArray, g: int) -> FloatArray:
 
 
 def _quantiles(scores: FloatArray, tail: float) -> tuple[float, float]:
-    """Scores that new ones fall below, and above, with probability `tail` at most; that much is nearly sure.
+    """Scores that new ones fall below, and above, with probability `tail` at most; that much is more likely than not.
 
     The scores seen are a draw too. With a tail of them beyond, half of all calibrations would promise too much.
     """
