@@ -15,15 +15,13 @@ from quanet.calibration import calibrate
 from quanet.classifiers import check_labels, check_posteriors
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.diagnostics.mixture import MixtureFit, mixture_test
-from quanet.diagnostics.words import unknown_share
+from quanet.diagnostics.texts import text_findings
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 from quanet.evaluation.limits import cramer_rao_variance
 from quanet.simplex import count, encode
-from quanet.text import is_text
 
 FEWEST_HELD = 10  # held-out instances of a class, below which its posteriors' distribution is a guess
 WIDE = 0.1  # an interval of 10 points to either side
-MANY_UNKNOWN = 0.15  # share of words that a classifier does not know, where it reads of something else
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +59,7 @@ def diagnose(
     classifier        Are the classes told apart well enough? The Cramér-Rao bound for bags of this size.
     bag size          Is the bag large enough for an interval that says something?
     words             Of texts: does the classifier know their words?
+    contents          Of texts, with `TextClassifier`: are they about what training was about, at some prevalence?
     sureness          Is it as sure of the instances as it should be, by the entropy of its posteriors?
     ================  ================================================================================================
 
@@ -92,7 +91,7 @@ def diagnose(
     k = len(quantifier.classes_)
     held = _held_out(quantifier, X_held, y_held)
     if held is None:
-        return Diagnosis([_nothing_kept(quantifier), *_familiar_words(quantifier, X, X_held)])
+        return Diagnosis([_nothing_kept(quantifier), *text_findings(quantifier, X, X_held, alpha)])
     case = _Case(
         names=[str(name) for name in quantifier.classes_.tolist()],
         estimate=quantifier.predict(X),
@@ -117,7 +116,7 @@ def diagnose(
             _prevalence(case),
             _classifier(case, deviations),
             _bag_size(case, deviations),
-            *_familiar_words(quantifier, X, X_held),
+            *text_findings(quantifier, X, X_held, alpha),
             _sureness(case, fit.prevalences),
         ]
     )
@@ -265,33 +264,6 @@ def _bag_size(case: _Case, deviations: FloatArray) -> Finding:
         f"About {needed} instances would bring that to {WIDE / 2:.0%}; pool bags, or wait for more.",
         numbers,
     )
-
-
-def _familiar_words(quantifier: Quantifier, X: Any, X_held: Any) -> list[Finding]:
-    if not is_text(X):
-        return []
-    classifier = getattr(quantifier, "classifier_", None) or getattr(
-        getattr(quantifier, "rows_", None), "classifier", None
-    )
-    share = unknown_share(classifier, X)
-    if share is None:
-        return []
-    usual = unknown_share(classifier, X_held) if X_held is not None and is_text(X_held) else None
-    most = MANY_UNKNOWN if usual is None else max(2 * usual, usual + 0.05)
-    numbers = {"unknown": share} | ({} if usual is None else {"usual": usual})
-    beside = "" if usual is None else f", where {usual:.1%} is usual"
-    if share <= most:
-        sentence = f"The words are those of training: {share:.1%} are new to the classifier{beside}."
-        return [Finding("words", "ok", sentence, numbers=numbers)]
-    return [
-        Finding(
-            "words",
-            "warning" if share <= 2 * most else "alarm",
-            f"The texts are unlike the training texts: {share:.1%} of their words are new to the classifier{beside}.",
-            "Check that they are of the same kind and language; train on texts like these, or use refine.",
-            numbers,
-        )
-    ]
 
 
 def _sureness(case: _Case, prevalences: FloatArray) -> Finding:

@@ -11,7 +11,7 @@ uncertain too.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
@@ -21,6 +21,7 @@ from quanet.uncertainty.held import Held, invert, remembered, replicates, toward
 SHARES = 41  # of a class that bags are drawn at, more of them near 0 and 1
 BAGS = 16_000  # drawn in all
 SURE = 0.6  # probability that what is said of a tail holds, whatever bags were drawn
+CUT = 3.0  # standard deviations from 0 or 1, within which estimates may be cut off there
 NEIGHBOURS = 2  # shares on either side whose scaled errors are taken together
 AT_A_TIME = 2**22  # numbers gathered together
 
@@ -51,8 +52,13 @@ class Errors:
         spread = self.spread
         scaled = self.errors / spread[:, None]
         tail = (1 - level) / 2
-        bounds = np.array([_quantiles(_window(scaled, g), tail) for g in range(len(scaled))]).T * spread * shrink
-        lower, upper = invert(estimate, self.shares, bounds[0], bounds[1])
+        bounds = np.array([_quantiles(_window(scaled, g), tail) for g in range(len(scaled))]).T
+        # Estimates are cut off at 0 and 1, and how many are depends on the least thing there: errors that are not seen
+        # for that are taken to be normal ones at least.
+        cut = np.minimum(self.shares, 1 - self.shares) < CUT * spread
+        normal = float(norm.ppf(1 - tail)) * np.where(cut, 1.0, 0.0)
+        low, high = np.minimum(bounds[0], -normal), np.maximum(bounds[1], normal)
+        lower, upper = invert(estimate, self.shares, low * spread * shrink, high * spread * shrink)
         return lower, upper, np.interp(estimate, self.shares, spread) * shrink
 
 

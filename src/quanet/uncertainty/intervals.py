@@ -219,8 +219,9 @@ def _conformal(task: _Task) -> Ends:
 
 
 def _closed(task: _Task) -> Ends:
+    likelihoods = task.likelihoods() or Likelihoods(None, task.quantifier.prior_)
     assert task.held is not None
-    return closed_form(task.quantifier, task.held, task.inputs, task.bags, level=task.level, own=task.own)
+    return closed_form(task.quantifier, task.held, likelihoods, task.inputs, task.bags, level=task.level, own=task.own)
 
 
 def _bootstrap(task: _Task) -> Ends:
