@@ -18,8 +18,8 @@ from scipy.sparse import csr_matrix
 from quanet import EMQ, Monitor, diagnose, plan_labels
 from quanet.classifiers import cross_fit
 from quanet.contents import Contents, of_length_one
+from quanet.diagnostics.contents import SAME_KIND
 from quanet.diagnostics.mixture import mixture_test
-from quanet.diagnostics.texts import SAME_KIND
 from quanet.files import replacing
 from quanet.report.plots import monitor_figure, save_figure
 from quanet.simplex import classes_of, encode

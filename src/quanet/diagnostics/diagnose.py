@@ -13,15 +13,18 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels, check_posteriors
+from quanet.diagnostics.contents import familiar_contents
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.diagnostics.mixture import MixtureFit, mixture_test
-from quanet.diagnostics.texts import text_findings
+from quanet.diagnostics.words import unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 from quanet.evaluation.limits import cramer_rao_variance
 from quanet.simplex import count, encode
+from quanet.text import is_text
 
 FEWEST_HELD = 10  # held-out instances of a class, below which its posteriors' distribution is a guess
 WIDE = 0.1  # an interval of 10 points to either side
+MANY_UNKNOWN = 0.15  # share of words that a classifier does not know, where it reads of something else
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +94,8 @@ def diagnose(
     k = len(quantifier.classes_)
     held = _held_out(quantifier, X_held, y_held)
     if held is None:
-        return Diagnosis([_nothing_kept(quantifier), *text_findings(quantifier, X, X_held, alpha)])
+        texts = [*_familiar_words(quantifier, X, X_held), *familiar_contents(quantifier, X, alpha)]
+        return Diagnosis([_nothing_kept(quantifier), *texts])
     case = _Case(
         names=[str(name) for name in quantifier.classes_.tolist()],
         estimate=quantifier.predict(X),
@@ -116,7 +120,8 @@ def diagnose(
             _prevalence(case),
             _classifier(case, deviations),
             _bag_size(case, deviations),
-            *text_findings(quantifier, X, X_held, alpha),
+            *_familiar_words(quantifier, X, X_held),
+            *familiar_contents(quantifier, X, alpha),
             _sureness(case, fit.prevalences),
         ]
     )
@@ -264,6 +269,33 @@ def _bag_size(case: _Case, deviations: FloatArray) -> Finding:
         f"About {needed} instances would bring that to {WIDE / 2:.0%}; pool bags, or wait for more.",
         numbers,
     )
+
+
+def _familiar_words(quantifier: Quantifier, X: Any, X_held: Any) -> list[Finding]:
+    if not is_text(X):
+        return []
+    classifier = getattr(quantifier, "classifier_", None) or getattr(
+        getattr(quantifier, "rows_", None), "classifier", None
+    )
+    share = unknown_share(classifier, X)
+    if share is None:
+        return []
+    usual = unknown_share(classifier, X_held) if X_held is not None and is_text(X_held) else None
+    most = MANY_UNKNOWN if usual is None else max(2 * usual, usual + 0.05)
+    numbers = {"unknown": share} | ({} if usual is None else {"usual": usual})
+    beside = "" if usual is None else f", where {usual:.1%} is usual"
+    if share <= most:
+        sentence = f"The words are those of training: {share:.1%} are new to the classifier{beside}."
+        return [Finding("words", "ok", sentence, numbers=numbers)]
+    return [
+        Finding(
+            "words",
+            "warning" if share <= 2 * most else "alarm",
+            f"The texts are unlike the training texts: {share:.1%} of their words are new to the classifier{beside}.",
+            "Check that they are of the same kind and language; train on texts like these, or use refine.",
+            numbers,
+        )
+    ]
 
 
 def _sureness(case: _Case, prevalences: FloatArray) -> Finding:
