@@ -1,4 +1,4 @@
-"""Are the texts of a bag about what those of training are about?"""
+"""Whether the texts of a bag are about what those of training are about."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,7 +23,7 @@ def familiar_contents(quantifier: Quantifier, X: Any, alpha: float) -> list[Find
     """
     if not (isinstance(X, Iterable) and is_text(X)):
         return []
-    classifier = getattr(quantifier, "classifier_", None) or getattr(
+    classifier: Any = getattr(quantifier, "classifier_", None) or getattr(
         getattr(quantifier, "rows_", None), "classifier", None
     )
     while isinstance(classifier, FrozenEstimator):
