@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
+from scipy.sparse import csr_matrix
 
 from quanet import EMQ, Monitor, diagnose, plan_labels
 from quanet.classifiers import cross_fit
+from quanet.contents import Contents, of_length_one
+from quanet.diagnostics.contents import SAME_KIND
 from quanet.diagnostics.mixture import mixture_test
 from quanet.files import replacing
 from quanet.report.plots import monitor_figure, save_figure
@@ -25,7 +28,7 @@ from quanet.uncertainty.few_labels import _responsibilities, fixed_label_em, lik
 from quanet.uncertainty.judges import _drawn, profile
 
 FOREIGN = {"imdb": ("airline-3class", "amazon-devices")}
-Rows = dict[str, Any]
+Rows = dict[Any, Any]
 
 
 def read(data: Path, name: str, part: str) -> tuple[list[str], Any]:
@@ -34,21 +37,31 @@ def read(data: Path, name: str, part: str) -> tuple[list[str], Any]:
 
 
 def rows_of(data: Path, folder: Path, name: str) -> Rows:
-    """Posteriors of the text default: out-of-fold ones of training, those of the test part and of foreign texts."""
+    """Posteriors and rows of frequent terms of the text default.
+
+    Of training, posteriors out of fold; of the test part; and of foreign texts.
+    """
     path = folder / f"{name}.npz"
     if not path.exists():
         texts, labels = read(data, name, "train")
         classes = classes_of(labels)
         codes = encode(labels, classes)
         classifier, held, order = cross_fit(TextClassifier(), texts, codes, classes, cv=5)
-        texts, labels = read(data, name, "test")
-        found = {"held": held, "held_codes": codes[order], "test": classifier.predict_proba(texts)}
-        found["test_codes"] = encode(labels, classes)
-        for other in FOREIGN.get(name, ()):
-            found[f"on {other}"] = classifier.predict_proba(read(data, other, "test")[0])
+        width = classifier.contents_.means.shape[1]
+        parts = {"held": [texts[at] for at in order], "test": read(data, name, "test")[0]}
+        parts |= {f"on {other}": read(data, other, "test")[0] for other in FOREIGN.get(name, ())}
+        found = {"held_codes": codes[order], "test_codes": encode(read(data, name, "test")[1], classes)}
+        for part, items in parts.items():
+            found[part] = held if part == "held" else classifier.predict_proba(items)
+            terms = of_length_one(classifier.terms_["words"].transform(items)[:, :width])
+            found |= {f"{part} {of}": getattr(terms, of) for of in ("data", "indices", "indptr")} | {"width": width}
         with replacing(path) as file:
             np.savez(file, **found)
-    return dict(np.load(path))
+    rows = dict(np.load(path))
+    for part in [key[:-5] for key in rows if key.endswith(" data")]:
+        arrays = tuple(rows[f"{part} {of}"] for of in ("data", "indices", "indptr"))
+        rows[f"terms of {part}"] = csr_matrix(arrays, shape=(len(arrays[2]) - 1, int(rows["width"])))
+    return rows
 
 
 def draw(codes: Any, shares: Any, n: int, rng: np.random.Generator) -> Any:
@@ -61,38 +74,58 @@ def draw(codes: Any, shares: Any, n: int, rng: np.random.Generator) -> Any:
 
 
 def prior_shift(rows: dict[str, Rows], trials: int) -> Iterator[str]:
-    yield "| bags from | of | prevalence | alarms at the 5 % level, bags of 100 | of 500 |"
-    yield "|---|---|---|---|---|"
+    """Alarms of the two findings that tell drift, and whether either is raised."""
+    sizes = (100, 500)
+    yield (
+        "| model | bags of | prevalence | "
+        + " | ".join(
+            f"{what}, {n}" for what in ("prior shift", "contents", "either", "contents p < .05") for n in sizes
+        )
+        + " |"
+    )
+    yield "|---|---|---|" + "---|" * 8
     cases = [("imdb", "the other half of held-out training instances", "half"), ("imdb", "imdb test", "test")]
     cases += [("imdb", "airline tweets", "on airline-3class"), ("imdb", "amazon-devices test", "on amazon-devices")]
+    cases += [("amazon-devices", "the other half of held-out training instances", "half")]
     cases += [("amazon-devices", "amazon-devices test", "test"), ("airline-3class", "airline test, later days", "test")]
     for name, what, key in cases:
         for how in ("as it is",) if key.startswith("on ") else ("uniform", "as it is"):
-            shares = []
-            for n in (100, 500):
-                rng = np.random.default_rng(n)
-                alarms = [one_test(rows[name], key, how, n, rng) for _ in range(trials)]
-                shares.append(np.nanmean(alarms))
-            yield f"| {name} | {what} | {how} | {shares[0]:.1%} | {shares[1]:.1%} |"
+            tests = [[one_test(rows[name], key, how, n, at) for at in range(trials)] for n in sizes]
+            yield (
+                f"| {name} | {what} | {how} | "
+                + " | ".join(f"{x:.1%}" for x in np.mean(tests, axis=1).T.ravel())
+                + " |"
+            )
 
 
-def one_test(rows: Rows, key: str, how: str, n: int, rng: np.random.Generator) -> float:
-    held, codes = rows["held"], rows["held_codes"]
-    if key == "half":
-        order = rng.permutation(len(codes))
+def one_test(rows: Rows, key: str, how: str, n: int, trial: int) -> tuple[float, ...]:
+    """Whether prior shift, contents or either raise an alarm, and whether contents differ at all."""
+    held, codes, terms = rows["held"], rows["held_codes"], rows["terms of held"]
+    k, rng = held.shape[1], np.random.default_rng([n, trial])
+    half = key == "half"
+    pool, pool_codes, pool_terms = (
+        (held, codes, terms) if half else (rows[key], rows["test_codes"], rows[f"terms of {key}"])
+    )
+    reference = np.arange(len(codes))
+    if half:  # one of eight
+        order = np.random.default_rng(trial % 8).permutation(len(codes))
         reference, rest = order[::2], order[1::2]
-        pool, pool_codes, held, codes = held[rest], codes[rest], held[reference], codes[reference]
-    else:
-        pool, pool_codes = rows[key], rows["test_codes"]
+        pool, pool_codes, pool_terms = pool[rest], pool_codes[rest], pool_terms[rest]
+    held, codes = held[reference], codes[reference]
+    place = ("contents", trial % 8 if half else None)
+    if place not in rows:
+        rows[place] = Contents.fit(terms[reference], codes, k, rng)
     if how == "uniform":
         chosen = None
         while chosen is None:
-            chosen = draw(pool_codes, rng.dirichlet(np.ones(held.shape[1])), n, rng)
+            chosen = draw(pool_codes, rng.dirichlet(np.ones(k)), n, rng)
     else:
         chosen = rng.choice(len(pool), n, replace=False)
-    return float(
-        mixture_test(pool[chosen], held, codes, refitted=key != "half", resamples=199, rng=rng).p_value <= 0.05
-    )
+    mixture = mixture_test(pool[chosen], held, codes, refitted=not half, resamples=199, rng=rng).p_value <= 0.05
+    bag = of_length_one(pool_terms[chosen][:, : rows[place].means.shape[1]])
+    found = rows[place].compare(np.asarray(bag.sum(axis=0), dtype=float).ravel(), float((bag.data**2).sum()), n)
+    other = found.p_value(SAME_KIND) < 0.05
+    return float(mixture), float(other), float(mixture or other), float(found.p_value() < 0.05)
 
 
 def monitor(rows: Rows, steady: int, trials: int) -> Iterator[str]:

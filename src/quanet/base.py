@@ -17,7 +17,7 @@ from quanet.bags import Bags, check_rows
 from quanet.classifiers import (
     PrecomputedPosteriors,
     check_labels,
-    cross_fit,
+    cross_fit_ahead,
     fit_classifier,
     posteriors_of,
     resolve_classifier,
@@ -56,6 +56,8 @@ class Quantifier(BaseEstimator, ABC):
     n_instances_ : how many labelled instances it has learnt from.
     held_rows_, held_codes_ : what it knows of instances that its classifier had not seen, and their classes, where it
         has such: intervals are calibrated on them.
+    lead_ : how much better its classifier is than those of the folds, which made the held-out rows (`quanet.lead`), or
+        None where that is not known.
     """
 
     classes_: LabelArray
@@ -63,6 +65,7 @@ class Quantifier(BaseEstimator, ABC):
     n_instances_: int
     held_rows_: FloatArray
     held_codes_: IntArray
+    lead_: FloatArray | None
 
     # Whether the first k columns of `_inputs` are posteriors.
     _reads_posteriors: ClassVar[bool] = False
@@ -140,9 +143,10 @@ class Quantifier(BaseEstimator, ABC):
         """A copy that has learnt from other held-out inputs (m, d); itself where it learns nothing from them."""
         return self
 
-    def _keep_held(self, inputs: FloatArray, codes: IntArray) -> None:
+    def _keep_held(self, inputs: FloatArray, codes: IntArray, lead: FloatArray | None = None) -> None:
         # Half the size of doubles, and far more exact than any estimate.
         self.held_rows_, self.held_codes_ = inputs.astype(np.float32), codes.astype(np.int32)
+        self.lead_ = lead
 
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
         """Set `classes_` and `prior_`; return the class of every instance, as a position in `classes_`."""
@@ -197,7 +201,8 @@ class AggregativeQuantifier(Quantifier):
         if not self._learns_from_posteriors():
             self.classifier_ = fit_classifier(classifier, X, self.classes_[codes])
             return self
-        self.classifier_, posteriors, held = cross_fit(classifier, X, codes, self.classes_, cv=self.cv)
+        fitted = cross_fit_ahead(classifier, X, codes, self.classes_, cv=self.cv)
+        self.classifier_, posteriors, held = fitted.classifier, fitted.posteriors, fitted.held
         unseen = count(codes[held], len(self.classes_)) == 0
         if unseen.any():
             raise InvalidData(
@@ -205,7 +210,7 @@ class AggregativeQuantifier(Quantifier):
                 f"{type(self).__name__} learns from. Hold out a larger share, or give a number of folds as cv."
             )
         self._fit_aggregation(posteriors, codes[held])
-        self._keep_held(posteriors, codes[held])
+        self._keep_held(posteriors, codes[held], fitted.lead)
         return self
 
     def represent(self, X: Any) -> FloatArray:

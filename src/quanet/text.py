@@ -12,6 +12,7 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.contents import Contents, Likeness, of_length_one
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.logistic import Floats, fit_logistic, scores, sums
 from quanet.progress import report
@@ -142,6 +143,9 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
             matrix = self.terms_[unit].fit_transform(texts)
             if unit == "words":
                 self._fit_embedding(matrix)
+                codes = np.searchsorted(self.classes_, labels)
+                rng = np.random.default_rng(self.random_state)
+                self.contents_ = Contents.fit(matrix, codes, len(self.classes_), rng)
             for view in self.views:
                 if VIEWS[view] == unit:
                     self.weights_[view] = self._fit_view(view, matrix, signs, folds, logits)
@@ -167,6 +171,18 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         units = {"words", *(VIEWS[view] for view in self.views)}
         parts = [(self._classify(matrices), self._embed(matrices)) for matrices in self._matrices(X, units)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def contents(self, X: Iterable[str]) -> Likeness | None:
+        """How far texts are from what training texts of any prevalence are about; None where these were too few."""
+        learnt: Contents | None = getattr(self, "contents_", None)  # not kept by versions before it was
+        if learnt is None:
+            return None
+        n, total, squares = 0, np.zeros(learnt.means.shape[1]), 0.0
+        for matrices in self._matrices(X, {"words"}):
+            rows = of_length_one(matrices["words"][:, : len(total)])
+            n, total = n + rows.shape[0], total + np.asarray(rows.sum(axis=0), dtype=float).ravel()
+            squares += float((rows.data.astype(float) ** 2).sum())
+        return learnt.compare(total, squares, n)
 
     def _matrices(self, X: Iterable[str], units: set[str]) -> Iterator[dict[str, csr_matrix]]:
         """Weighted terms of some texts after others, so that memory is bounded."""

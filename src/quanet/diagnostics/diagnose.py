@@ -13,6 +13,7 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier, ReadInstances
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels, check_posteriors
+from quanet.diagnostics.contents import familiar_contents
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.diagnostics.mixture import MixtureFit, mixture_test
 from quanet.diagnostics.words import classifier_of, unknown_share
@@ -61,6 +62,7 @@ def diagnose(
     classifier        Are the classes told apart well enough? The Cramér-Rao bound for bags of this size.
     bag size          Is the bag large enough for an interval that says something?
     words             Of texts: does the classifier know their words?
+    contents          Of texts, with `TextClassifier`: are they about what training was about, at some prevalence?
     sureness          Is it as sure of the instances as it should be, by the entropy of its posteriors?
     ================  ================================================================================================
 
@@ -92,7 +94,8 @@ def diagnose(
     k = len(quantifier.classes_)
     held = _held_out(quantifier, X_held, y_held)
     if held is None:
-        return Diagnosis([_nothing_kept(quantifier), *_familiar_words(quantifier, X, X_held)])
+        texts = [*_familiar_words(quantifier, X, X_held), *familiar_contents(quantifier, X, alpha)]
+        return Diagnosis([_nothing_kept(quantifier), *texts])
     case = _Case(
         names=[str(name) for name in quantifier.classes_.tolist()],
         estimate=quantifier.predict(X),
@@ -113,6 +116,7 @@ def diagnose(
             _classifier(case, deviations),
             _bag_size(case, deviations),
             *_familiar_words(quantifier, X, X_held),
+            *familiar_contents(quantifier, X, alpha),
             _sureness(case, fit.prevalences),
         ]
     )

@@ -1,4 +1,4 @@
-"""How many words of a text its classifier has never met."""
+"""Words of texts that their classifier has never met, or meets more often than in training."""
 
 import re
 from collections import Counter
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from quanet.arrays import BoolArray
-from quanet.text import check_texts
+from quanet.arrays import BoolArray, FloatArray
+from quanet.text import TextClassifier, check_texts
 
 _WORD = re.compile(r"\w\w+")  # as scikit-learn's vectorizers read: two letters at least
 
@@ -64,6 +64,15 @@ def classifier_of(quantifier: Any) -> Any:
     """The fitted classifier inside a quantifier, or None."""
     chosen = getattr(quantifier, "quantifier_", quantifier)  # that of a search
     return getattr(chosen, "classifier_", None) or getattr(getattr(chosen, "rows_", None), "classifier", None)
+
+
+def surplus_words(classifier: TextClassifier, texts: list[str], surplus: FloatArray, most: int = 3) -> list[str]:
+    """The words of texts whose terms have the largest surplus (w,), in that order."""
+    words = sorted({word for text in texts for word in _WORD.findall(text.lower())})
+    found = classifier.terms_["words"].transform(words).tocoo()
+    kept = found.col < len(surplus)
+    best = {words[row]: float(surplus[column]) for row, column in zip(found.row[kept], found.col[kept], strict=True)}
+    return sorted((word for word in best if best[word] > 0), key=lambda word: -best[word])[:most]
 
 
 def _known(classifier: Any, words: list[str]) -> BoolArray | None:

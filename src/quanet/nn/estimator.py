@@ -171,9 +171,11 @@ class QuaNet(Quantifier):
         if self.network == "residual":
             self.p_value_ = self._chance_of_no_gain(guard_pool, rng)
             self.corrects_ = self.p_value_ < 0.05
-        # Bags that the network has learnt from would flatter it.
-        parts = (stop_pool, guard_pool) if self.corrects_ else (train_pool, stop_pool, guard_pool)
-        self._keep_held(np.concatenate([p.rows for p in parts]), np.concatenate([p.codes for p in parts]))
+        codes = codes[held]
+        if self.corrects_:  # bags that the network has learnt from would flatter it
+            parts = stop_pool, guard_pool
+            rows, codes = np.concatenate([p.rows for p in parts]), np.concatenate([p.codes for p in parts])
+        self._keep_held(rows, codes, self.rows_.lead)
         return self
 
     def represent(self, X: Any) -> FloatArray:

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.calibration import calibrate
-from quanet.classifiers import check_posteriors, cross_fit, fit_classifier, posteriors_of, resolve_classifier
+from quanet.classifiers import check_posteriors, cross_fit_ahead, fit_classifier, posteriors_of, resolve_classifier
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.text import TextClassifier
 
@@ -35,6 +35,7 @@ class RowMaker:
     Attributes
     ----------
     reader : the regression in use, or None.
+    lead : of the classifier, as in `Quantifier`; None with a reader, which changes posteriors.
     """
 
     def __init__(self, classifier: Any, *, cv: Any, refine: bool) -> None:
@@ -42,6 +43,7 @@ class RowMaker:
         self.cv = cv
         self.refine = refine
         self.reader: Any = None
+        self.lead: FloatArray | None = None
 
     def fit(self, X: Any, codes: IntArray, classes: LabelArray) -> tuple[FloatArray, IntArray]:
         """Rows (m, k + e) of instances their classifier has not seen, and whose they are (m,)."""
@@ -70,7 +72,13 @@ class RowMaker:
                 self.classifier = fit_classifier(classifier, _safe_indexing(X, seen), labels[seen])
                 posteriors = posteriors_of(self.classifier, _safe_indexing(X, held), classes)
             else:
-                self.classifier, posteriors, held = cross_fit(classifier, X, codes, classes, cv=self.cv)
+                found = cross_fit_ahead(classifier, X, codes, classes, cv=self.cv)
+                self.classifier, posteriors, held, self.lead = (
+                    found.classifier,
+                    found.posteriors,
+                    found.held,
+                    found.lead,
+                )
             embedding = self._embed(_safe_indexing(X, held))
         posteriors = self._learn_reader(posteriors, embedding, codes[held])
         self._learn_directions(embedding)
@@ -122,7 +130,7 @@ class RowMaker:
         gain = _balanced_surprise(posteriors, codes) - _balanced_surprise(read, codes)
         if gain.mean() < READER_GAIN * gain.std() / np.sqrt(len(gain)):
             return posteriors
-        self.reader = reader.fit(features, codes)
+        self.reader, self.lead = reader.fit(features, codes), None
         return read
 
     def _learn_directions(self, embedding: FloatArray) -> None:

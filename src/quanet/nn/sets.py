@@ -87,7 +87,7 @@ class SetQuantifier(Quantifier):
         self.network_ = self.network_.cpu().double()
         # Intervals are calibrated on rows that the network was not trained on, with the classes in their own order.
         back = np.concatenate([order.argsort(), np.arange(pool.k, pool.rows.shape[1])])
-        self._keep_held(stop_pool.rows[:, back], order[stop_pool.codes])
+        self._keep_held(stop_pool.rows[:, back], order[stop_pool.codes], self.rows_.lead)
         return self
 
     def represent(self, X: Any) -> FloatArray:

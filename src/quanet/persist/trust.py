@@ -16,6 +16,7 @@ from quanet.persist.trees import check_trees
 # Classes that are not public but may be inside a saved quantifier. Public ones are known without an entry here.
 PARTS = {
     "Calibration": "quanet.calibration",
+    "Contents": "quanet.contents",
     "PrecomputedPosteriors": "quanet.classifiers",
     "Matcher": "quanet.methods.matcher",
     "Epoch": "quanet.nn.loop",

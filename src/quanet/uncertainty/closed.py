@@ -15,9 +15,10 @@ from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.errors import InvalidSetting
 from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
-from quanet.methods.em import EMQ
+from quanet.methods.em import EMQ, maximum_likelihood
 from quanet.simplex import smooth
-from quanet.uncertainty.held import Held, aggregate_bags, training_covariance
+from quanet.uncertainty.control import Controlled
+from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, training_covariance, worth
 
 FORMS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
 STEPS = 40  # of bisection: an end is exact to 1e-12
@@ -29,7 +30,16 @@ def closed_form_of(quantifier: Quantifier) -> str | None:
     return FORMS.get(type(quantifier), getattr(quantifier, "_closed_form", None))
 
 
-def closed_form(quantifier: Quantifier, held: Held, inputs: FloatArray, bags: Bags, *, level: float, own: bool) -> Ends:
+def closed_form(
+    quantifier: Quantifier,
+    held: Held,
+    likelihoods: Likelihoods,
+    inputs: FloatArray,
+    bags: Bags,
+    *,
+    level: float,
+    own: bool,
+) -> Ends:
     """Intervals of bags of inputs (n, d), by the formula of the quantifier's kind."""
     form = closed_form_of(quantifier)
     z = float(norm.ppf((1 + level) / 2))
@@ -46,21 +56,32 @@ def closed_form(quantifier: Quantifier, held: Held, inputs: FloatArray, bags: Ba
     counted = np.empty((len(bags), k))
     for positions, stack in bags.gather(pool):
         counted[positions] = stack.mean(axis=1)
-    return counting_interval(counted, scores, held, bags.sizes, z=z, own=own)
+    control = Controlled.fit(scores, likelihoods(held.inputs), held) if k == 2 else None
+    if control is None:
+        return counting_interval(counted, scores, held, bags.sizes, z=z, own=own)
+    likely = np.empty(len(bags))
+    for positions, stack in bags.gather(likelihoods(inputs)):
+        likely[positions] = maximum_likelihood(stack, np.full(k, 1 / k))[0][:, 1]
+    false_positive, true_positive = soft_rates(scores, held.codes)[1]
+    adjusted = (counted[:, 1] - false_positive) / (true_positive - false_positive)
+    lower, upper, variance = control.ends(adjusted, likely, bags.sizes, z=z, own=own)
+    covariance = variance[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return np.stack([1 - upper, lower], axis=1), np.stack([1 - lower, upper], axis=1), covariance
 
 
 def counting_interval(counted: FloatArray, scores: FloatArray, held: Held, sizes: Any, *, z: float, own: bool) -> Ends:
     r"""Intervals from mean scores, (b, k), whose rates and spread are learnt from held-out scores (m, k).
 
-    With rates M and covariances :math:`S_c` of the scores within classes, :math:`m_c` held-out instances each, a bag's
-    mean score less :math:`M p` has the covariance
+    With rates M and covariances :math:`S_c` of the scores within classes, held-out ones worth :math:`m_c` independent
+    instances each, a bag's mean score less :math:`M p` has the covariance
 
     .. math:: V(p) = \sum_c \Big(\frac{p_c}{n} + \frac{p_c^2}{m_c}\Big) S_c
 
     the first part the bag's, the second the rates'. Where p is the share of the bag's source, its own shares vary too,
     by :math:`M (\mathrm{diag}(p) - p p^T) M^T / n`.
     """
-    k, m = held.k, held.counts
+    k = held.k
+    m = np.array([worth(scores[held.codes == c]) for c in range(k)])
     rates = soft_rates(scores, held.codes)
     spread = np.stack([np.cov(scores[held.codes == c].T) for c in range(k)])
     n = np.asarray(sizes, dtype=float)

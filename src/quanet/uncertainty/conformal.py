@@ -11,7 +11,7 @@ uncertain too.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
@@ -21,7 +21,8 @@ from quanet.uncertainty.held import Held, invert, remembered, replicates, toward
 SHARES = 41  # of a class that bags are drawn at, more of them near 0 and 1
 BAGS = 16_000  # drawn in all
 LARGEST = 2**10  # instances in a calibration bag; errors of larger ones follow from what part of them is chance
-SURE = 0.9  # probability that what is said of a tail holds, whatever bags were drawn
+SURE = 0.6  # probability that what is said of a tail holds, whatever bags were drawn
+CUT = 3.0  # standard deviations from 0 or 1, within which estimates may be cut off there
 NEIGHBOURS = 2  # shares on either side whose scaled errors are taken together
 AT_A_TIME = 2**21  # instances drawn together
 
@@ -56,8 +57,13 @@ class Errors:
         # Scaled around their mean: a bias that is the same in all bags, however small, is many times no spread at all.
         scaled = (self.errors - centre[:, None]) / self.spread()[:, None]
         tail = (1 - level) / 2
-        bounds = np.array([_quantiles(_window(scaled, g), tail) for g in range(len(scaled))]).T * spread + centre
-        lower, upper = invert(estimate, self.shares, bounds[0], bounds[1])
+        low, high = np.array([_quantiles(_window(scaled, g), tail) for g in range(len(scaled))]).T * spread + centre
+        # Estimates are cut off at 0 and 1, and how many are depends on the least thing there: errors that are not seen
+        # for that are taken to be normal ones at least.
+        cut = np.minimum(self.shares, 1 - self.shares) < CUT * spread
+        normal = float(norm.ppf(1 - tail)) * spread
+        low, high = np.where(cut, np.minimum(low, -normal), low), np.where(cut, np.maximum(high, normal), high)
+        lower, upper = invert(estimate, self.shares, low, high)
         return lower, upper, np.interp(estimate, self.shares, spread)
 
 
@@ -67,7 +73,7 @@ def _window(values: FloatArray, g: int) -> FloatArray:
 
 
 def _quantiles(scores: FloatArray, tail: float) -> tuple[float, float]:
-    """Scores that new ones fall below, and above, with probability `tail` at most; that much is nearly sure.
+    """Scores that new ones fall below, and above, with probability `tail` at most; that much is more likely than not.
 
     The scores seen are a draw too. With a tail of them beyond, half of all calibrations would promise too much.
     """

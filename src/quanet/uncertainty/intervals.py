@@ -9,17 +9,19 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
-from quanet.base import Quantifier
+from quanet.base import AggregativeQuantifier, Quantifier
 from quanet.errors import InvalidBags, InvalidSetting, QuanetWarning
 from quanet.uncertainty.bayes import posterior_draws, shortest
 from quanet.uncertainty.bootstrap import draw
 from quanet.uncertainty.closed import Ends, closed_form, closed_form_of
 from quanet.uncertainty.conformal import Calibrations, Errors, calibrations_of, least_held
-from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, held_of, remembered
+from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, brought_ahead, held_of, remembered
 from quanet.uncertainty.regions import Interval
+from quanet.uncertainty.steady import Steadied
 
 Method = Literal["auto", "conformal", "closed", "bootstrap", "bayes"]
 METHODS = ("auto", "conformal", "closed", "bootstrap", "bayes")
+STEADIED = ("conformal", "bootstrap")  # those that read maximum likelihood beside an estimate
 TARGETS = ("bag", "source")
 LEAST_HELD = 2  # of a class, to see how its instances differ
 
@@ -147,13 +149,15 @@ def predict_interval_bags(
     quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))
     _check(level, method, target, bags, resamples)
     least = least_held(level) if method == "conformal" or _prefers_conformal(quantifier, method) else LEAST_HELD
-    held = held_of(quantifier, held_out, least=least, purpose=f"an interval of level {level}")
+    reader = quantifier if held_out is not None else brought_ahead(quantifier)
+    held = held_of(reader, held_out, least=least, purpose=f"an interval of level {level}")
     chosen = _choose(quantifier, method, held)
     inputs = quantifier._inputs_of(X)  # noqa: SLF001
     estimate = aggregate_bags(quantifier, quantifier._rows(inputs), bags)  # noqa: SLF001
-    task = _Task(
-        quantifier, inputs, bags, estimate, held, level, target == "bag", resamples, rng, kept=held_out is None
-    )
+    if held is not None and held_out is None and chosen in STEADIED and _is_unsteady(reader):
+        reader = remembered(reader, "steadied", lambda: Steadied.of(reader, held))
+    read = aggregate_bags(reader, reader._rows(inputs), bags) if reader is not quantifier else estimate  # noqa: SLF001
+    task = _Task(reader, inputs, bags, read, held, level, target == "bag", resamples, rng, kept=held_out is None)
     lower, upper, covariance = MAKERS[chosen](task)
     # What is not a prevalence cannot be true; and an interval without its estimate would only confuse.
     lower = np.minimum(np.clip(lower, 0, 1), estimate)
@@ -183,6 +187,11 @@ def _prefers_conformal(quantifier: Quantifier, method: str) -> bool:
     return method == "auto" and (closed_form_of(quantifier) is None or hasattr(quantifier, "corrects_"))
 
 
+def _is_unsteady(quantifier: Quantifier) -> bool:
+    # Rows that are made of posteriors alone, and an estimate that is not maximum likelihood itself.
+    return isinstance(quantifier, AggregativeQuantifier) and closed_form_of(quantifier) != "likelihood"
+
+
 def _choose(quantifier: Quantifier, method: str, held: Held | None) -> str:
     name = type(quantifier).__name__
     if held is None and method in {"conformal", "closed"}:
@@ -210,8 +219,9 @@ def _conformal(task: _Task) -> Ends:
 
 
 def _closed(task: _Task) -> Ends:
+    likelihoods = task.likelihoods() or Likelihoods(None, task.quantifier.prior_)
     assert task.held is not None
-    return closed_form(task.quantifier, task.held, task.inputs, task.bags, level=task.level, own=task.own)
+    return closed_form(task.quantifier, task.held, likelihoods, task.inputs, task.bags, level=task.level, own=task.own)
 
 
 def _bootstrap(task: _Task) -> Ends:
