@@ -10,7 +10,6 @@ import pytest
 
 from quanet import EMQ
 
-
 # Tests that run in the background ignore SIGINT, and what they start would inherit that.
 HEED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
