@@ -35,7 +35,10 @@ def rows_figure(rows: Rows, *, width: float = WIDTH) -> Figure:
         _draw(ax, rows, c, places)
         ax.set(xlim=(low, high), ylim=(-0.6, r - 0.4))
         beyond = rows.estimate[:, c] > high
-        ax.plot(np.full(beyond.sum(), high), places[beyond], ">", color=colour("blue"), markersize=4.5, clip_on=False)
+        if beyond.any():
+            ax.plot(
+                np.full(beyond.sum(), high), places[beyond], ">", color=colour("blue"), markersize=4.5, clip_on=False
+            )
         scale(ax.xaxis, low, high, unit=rows.unit, most=max(3, (5 if narrow else 7) // panels + 1))
         if titled:
             ax.set_title(short(title, 16 if narrow else 22), loc="left", fontsize=TEXT, color=colour("ink"))
@@ -64,7 +67,7 @@ def _ends(rows: Rows) -> tuple[float, float]:
     if rows.unit == "points":
         return 0.0, rows.top or 1.06 * high
     low, high = share_ends(low, high)
-    return (low - 0.012 * (high - low) if low == 0 else low), min(high, 1.0) + 0.012 * (high - low)
+    return (low - 0.015 * (high - low) if low == 0 else low), min(high, 1.0) + 0.015 * (high - low)
 
 
 def _draw(ax: Axes, rows: Rows, c: int, places: Any) -> None:
@@ -87,6 +90,7 @@ def _draw(ax: Axes, rows: Rows, c: int, places: Any) -> None:
                 markeredgecolor=edge,
                 markeredgewidth=1.1,
                 zorder=4,
+                clip_on=False,
             )
     for (marker, tone, size), values in zip(MARKS, rows.marks.values(), strict=False):
         ax.plot(values[:, c], places, **_mark(marker, tone, size), zorder=3.5 if marker == "D" else 5)
