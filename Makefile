@@ -23,7 +23,7 @@ $(BIN)/python:
 
 setup: .venv/.dev ## Make .venv with all that development needs
 
-demo: .venv/.demo ## Learn from real reviews, estimate, write demo.png
+demo: .venv/.demo ## Learn from real reviews, estimate, write demo.html and demo.png
 	$(BIN)/quanet demo
 
 test: lint types layers unit ## Lint, types, import layers, tests, doctests, coverage: what CI runs

@@ -31,14 +31,27 @@ def few_reviews(monkeypatch):
 
 
 def test_the_demo_prints_truth_beside_estimates_and_draws_them(monkeypatch, capsys, tmp_path, few_reviews):
-    picture = tmp_path / "picture.png"
-    assert call(monkeypatch, "demo", "--output", str(picture), "--bag-size", "50", "--repeats", "2") == 0
+    picture, report = tmp_path / "picture.png", tmp_path / "report.html"
+    words = ("--output", str(picture), "--report", str(report), "--bag-size", "50", "--repeats", "2")
+    assert call(monkeypatch, "demo", *words) == 0
     printed = capsys.readouterr()
     for method in ("CC", "PCC", "ACC", "PACC", "EMQ", "TrainPrevalence"):
         assert method in printed.out
     assert "Mean error over 42 bags of 50" in printed.out
     assert "540 reviews to learn from, 360 to draw bags from" in printed.err
     assert picture.read_bytes().startswith(b"\x89PNG")
+    page = report.read_text(encoding="utf-8")
+    assert "percentage points on average over 42 bags from 360 held-out reviews" in page
+    assert "The reviews are real, the months are not" in page
+    assert f"Report: {report}" in printed.err.replace("\n", "")
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_wrong_ending_is_told_before_the_work(monkeypatch, capsys, tmp_path):
+    assert call(monkeypatch, "demo", "--report", str(tmp_path / "report.doc")) == 1
+    printed = capsys.readouterr()
+    assert "a report's file ends in .html, .md, .json" in printed.err.replace("\n", " ")
+    assert "reviews to learn from" not in printed.err
 
 
 def test_an_error_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path):

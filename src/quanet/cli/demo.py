@@ -11,15 +11,18 @@ from rich.table import Table
 from quanet.cli.console import console, note, notes
 
 if TYPE_CHECKING:
+    from quanet.arrays import FloatArray
     from quanet.base import Quantifier
     from quanet.data.dataset import Dataset
     from quanet.evaluation.results import Results
+    from quanet.protocols import APP
 
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Picture of estimate against truth.")] = Path(
         "demo.png"
     ),
+    report: Annotated[Path, typer.Option(help="Report of the case: .html, .md or .json.")] = Path("demo.html"),
     source: Annotated[str, typer.Option(help="imdb or rotten_tomatoes.")] = "imdb",
     seed: Annotated[int, typer.Option(help="Of the split and of the bags.")] = 0,
     bag_size: Annotated[int, typer.Option(min=1, help="Reviews in a bag.")] = 500,
@@ -27,20 +30,26 @@ def demo(
 ) -> None:
     """Learn from movie reviews, then estimate the share of positive ones in sets that never look like the training set.
 
-    Example: quanet demo --seed 1 --output picture.png
+    Example: quanet demo --seed 1 --output picture.png --report case.html
     """
     from quanet import QuaNet
+    from quanet.cli.demo_case import summarize_case
     from quanet.data.reviews import movie_reviews
-    from quanet.report.plots import error_by_shift, estimate_against_truth, new_figure, save_figure
+    from quanet.protocols import APP
+    from quanet.report.page import check_report, write_report
+    from quanet.report.plots import check_suffix, error_by_shift, estimate_against_truth, new_figure, save_figure
 
-    # Both first, so that a missing extra is told before the work.
+    # These first, so that a missing extra or a wrong ending is told before the work.
+    check_suffix(output)
+    check_report(report)
     network = QuaNet("precomputed", random_state=seed)
     figure, panels = new_figure(2)
     started = time.perf_counter()
     train, test = movie_reviews(source).split(0.6, rng=seed)
     note(f"{train.name}: {len(train)} reviews to learn from, {len(test)} to draw bags from")
+    protocol = APP(bag_size=bag_size, repeats=repeats)
     with notes.status("Learning words, weights and the network ..."):
-        results = _estimate_by_every_method(train, test, network, seed=seed, bag_size=bag_size, repeats=repeats)
+        results, pool = _estimate_by_every_method(train, test, network, protocol, seed=seed)
     bags = len(next(iter(results.values())))
     console.print(_estimates(results))
     console.print(_errors(results, bags, bag_size))
@@ -48,13 +57,18 @@ def demo(
     estimate_against_truth(panels[0], shown)
     error_by_shift(panels[1], shown, prior=train.prevalence)
     save_figure(figure, output)
-    note(f"Picture: {output}. It took {time.perf_counter() - started:.0f} s.")
+    with notes.status("Writing the report ..."):
+        command = f"quanet demo --source {source} --seed {seed} --bag-size {bag_size} --repeats {repeats}"
+        settings = (("command", command), ("data", train.name), ("split", f"60 to 40 at random, seed {seed}"))
+        case = summarize_case(network, pool, train, test, results, protocol, seed=seed, settings=settings)
+        write_report(case, report)
+    note(f"Report: {report}. Picture: {output}. It took {time.perf_counter() - started:.0f} s.")
 
 
 def _estimate_by_every_method(
-    train: "Dataset", test: "Dataset", network: "Quantifier", *, seed: int, bag_size: int, repeats: int
-) -> dict[str, "Results"]:
-    """Results of every method on the same bags; one classifier and its out-of-fold posteriors serve all."""
+    train: "Dataset", test: "Dataset", network: "Quantifier", protocol: "APP", *, seed: int
+) -> tuple[dict[str, "Results"], "FloatArray"]:
+    """Results of every method on the same bags, and the pool's rows; one classifier serves all."""
     import numpy as np
     from sklearn.model_selection import StratifiedKFold
 
@@ -63,7 +77,6 @@ def _estimate_by_every_method(
     from quanet.methods.baseline import TrainPrevalence
     from quanet.methods.counting import ACC, CC, PACC, PCC
     from quanet.methods.em import EMQ
-    from quanet.protocols import APP
     from quanet.simplex import encode
     from quanet.text import TextClassifier
 
@@ -73,14 +86,13 @@ def _estimate_by_every_method(
     classifier, posteriors, held = cross_fit(TextClassifier(), train.X, encode(train.y, classes), classes, cv=folds)
     rows = np.hstack([posteriors, classifier.transform(train.X)[held]])
     pool = np.hstack([classifier.predict_proba(test.X), classifier.transform(test.X)])
-    protocol = APP(bag_size=bag_size, repeats=repeats)
     methods: list[Quantifier] = [method("precomputed") for method in (TrainPrevalence, CC, PCC, ACC, PACC, EMQ)]
     results = {}
     for method in (*methods, network):
         width = rows.shape[1] if method is network else len(classes)  # the network reads embeddings too
         fitted = method.fit(rows[:, :width], train.y[held])
         results[type(method).__name__] = evaluate(fitted, pool[:, :width], test.y, protocol, rng=seed)
-    return results
+    return results, pool
 
 
 def _estimates(results: dict[str, "Results"]) -> Table:

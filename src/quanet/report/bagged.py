@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quanet.report.summary import Chart
 
 CONSTANT = "TrainPrevalence"
+COUNTED = "vermilion"  # of a plain count, in all charts
 PANELS = 8
 LINES = 6
 GROUPS = 10  # of true shares, in which coverage is counted
@@ -57,7 +58,7 @@ def estimates_chart(cells: Mapping[Cell, Outcome], results: Mapping[str, Results
     grid = Grid(
         panels,
         "share",
-        xlabel=f"true {what}",
+        xlabel=f"true {what}, %",
         ylabel="estimate",
         diagonal=True,
         ends=share_ends(0.0, highest),
@@ -77,21 +78,26 @@ def shift_chart(cells: Mapping[Cell, Outcome], *, limit: float | None) -> Chart:
     curves = error_curves(cells, against="shift")
     shown = {method: cast("Curve", curves.shown["", method]) for method in curves.methods}
     drawn = _told_apart(list(shown))
+    others = iter(colour for colour in SERIES if colour != COUNTED)
     lines = tuple(
-        Line(name, shown[name].x, shown[name].middle, colour=colour)
-        for name, colour in zip(drawn, SERIES, strict=False)
+        Line(name, shown[name].x, shown[name].middle, colour=COUNTED if name == "CC" else next(others))
+        for name in drawn
     )
     mark = None if limit is None or not np.isfinite(limit) else (limit, "limit")
     grid = Grid(
         (Panel(lines),),
         "share",
         "points",
-        xlabel="distance of a bag's shares from those of training",
+        xlabel="distance of a bag's shares from those of training, %",
         ylabel="mean absolute error, points",
         mark=mark,
     )
     left = f" Shown: {listing(drawn)}; the table has all methods." if len(drawn) < len(shown) else ""
-    bound = f" Limit: {points(limit)}, the least that an unbiased method reaches." if mark and limit else ""
+    bound = (
+        f" Limit: {points(limit)}, the least of an unbiased method; near 0 and 100 % others can be below."
+        if mark and limit
+        else ""
+    )
     far = "; ".join(f"{name} {points(float(shown[name].middle[-1]))}" for name in drawn)
     return make_chart(
         "shift",
@@ -108,8 +114,8 @@ def _told_apart(names: list[str]) -> list[str]:
     What answers the same every time errs by the shift itself, and would flatten all others.
     """
     always = [name for name in ("CC",) if name in names]
-    first = [name for name in names if name not in {*always, CONSTANT}][: LINES - len(always)]
-    return [name for name in names if name in {*first, *always}] or names
+    first = [name for name in names if name not in {*always, CONSTANT}][: LINES - 1]
+    return [name for name in names if name in {*first, *always}] or names[:1]
 
 
 def _curve_table(title: str, corner: str, curves: Mapping[str, Curve], *, spread: bool) -> Table:
@@ -155,7 +161,7 @@ def coverage_chart(results: Results, covered: FloatArray, level: float) -> Chart
     grid = Grid(
         (Panel((Line("intervals", x, share, low, high),)),),
         "share",
-        xlabel=f"true share of {results.classes[-1]}" if two else "true share of a class",
+        xlabel=f"true share of {results.classes[-1] if two else 'a class'}, %",
         ylabel="intervals that hold it",
         mark=(level, level_text(level)),
         ends=(max(0.0, min(0.8, float(share.min()) - 0.05)), 1.005),
@@ -175,7 +181,8 @@ def coverage_chart(results: Results, covered: FloatArray, level: float) -> Chart
     )
     return make_chart(
         "coverage",
-        f"How often the {level_text(level)} intervals hold the truth, by the true share. Band: chance.",
+        f"How often the {level_text(level)} intervals hold the truth, by the true share; the band is what "
+        "chance leaves open.",
         f"A line around the level of {level_text(level)}; at its lowest {percent(float(share[worst]))}, where the true "
         f"share is about {percent(float(x[worst]), digits=0)}.",
         table,

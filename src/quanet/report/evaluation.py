@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quanet.evaluation.cells import Cell, Outcome
-from quanet.report.bagged import CONSTANT, coverage_chart, estimates_chart, methods_chart, shift_chart
+from quanet.report.bagged import coverage_chart, estimates_chart, methods_chart, shift_chart
 from quanet.report.charts import Rows
 from quanet.report.numbers import between, level_text, listing, many, percent, plain, points
 from quanet.report.plots.rows import rows_figure
@@ -39,11 +40,15 @@ def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str
     facts = [
         (f"bags of {_sizes(first)}", f"{len(first):,}"),
         (f"mean absolute error of {name}", points(errors[name])),
-        *((f"of {other}", points(error)) for other, error in errors.items() if other not in {name, CONSTANT}),
+        *(
+            (f"of {other}, a plain count", points(errors[other]))
+            for other in ("CC",)
+            if other in errors and other != name
+        ),
         (f"of the {level_text(level)} intervals hold the truth", percent(covered)),
     ]
     if evaluation.limit is not None:
-        facts.append(("least error its classifier allows", points(float(evaluation.limit.errors.mean()))))
+        facts.append(("least error of an unbiased method", points(float(evaluation.limit.errors.mean()))))
     limit = None if evaluation.limit is None else float(evaluation.limit.errors.mean())
     sections = [
         Section(
@@ -98,9 +103,9 @@ def summarize_comparison(comparison: Comparison, *, settings: Sequence[tuple[str
         ("methods" + (f"; {len(comparison.failed)} could not run" if comparison.failed else ""), f"{len(names):,}"),
         (f"bags of {_sizes(first)}", f"{len(first):,}"),
         (f"mean absolute error of {names[0]}", points(mean[names[0]])),
-        *((f"of {name}", points(mean[name])) for name in ("CC",) if name in mean and name != names[0]),
+        *((f"of {name}, a plain count", points(mean[name])) for name in ("CC",) if name in mean and name != names[0]),
     ]
-    facts += [] if limit is None else [("least error the classifier allows", points(limit))]
+    facts += [] if limit is None else [("least error of an unbiased method", points(limit))]
     verdict = (
         f"No significant difference from {names[0]}: {listing(alike)} (paired test of {metric.upper()}, p ≥ {ALPHA})."
         if alike
@@ -232,7 +237,7 @@ def _ranking(comparison: Comparison) -> Table:
     for i, name in enumerate(comparison.results):
         entries = []
         for metric, errors in comparison.errors.items():
-            p = float(comparison.p_values[metric][i])
+            p = float(comparison.p_values[metric][i]) if metric in comparison.p_values else math.nan
             best = bool(errors[i] == np.nanmin(errors))
             entries += [Entry(f"{errors[i]:.4f}", best=best), Entry(*(() if np.isnan(p) else (_probability(p),)))]
         rows.append((name, (*entries, Entry(f"{comparison.seconds[i]:.2f}"))))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LINES = 4  # in a panel, where there are several
 PANELS = 12
+POINTS = 4000  # of a chart: some 150 KB in each of its widths
 ROWS = 30
 LONGEST = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}  # days
 
@@ -92,25 +93,30 @@ def shown_classes(shares: Shares, focus: Any, most: int) -> list[int]:
     return [int(c) for c in order[:most]]
 
 
-def trend_grid(shares: Shares, *, focus: Any = None) -> Grid:
-    """Shares over time: a panel for everything else that was grouped by, or else one a class."""
+def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = None) -> Grid:
+    """Shares over time: a panel for everything else that was grouped by, or else one a class.
+
+    Where the truth is known, (g, k), it stands beside the estimates, and so does the plain count.
+    """
     at = time_key(shares)
     assert at is not None
-    every = strands(shares)
-    picked = shown_classes(shares, focus, LINES if len(every) > 1 else PANELS)
-    several = len(every) > 1
-    if several:
+    every, picked = _trend_parts(shares, focus)
+    if len(strands(shares)) > 1:
         panels = tuple(
             Panel(
                 tuple(_line(shares, strand, c, colour) for c, colour in zip(picked, SERIES, strict=False)),
                 strand.title,
                 f"n = {shares.sizes[strand.positions].sum():,}",
             )
-            for strand in every[:PANELS]
+            for strand in every
         )
     else:
         panels = tuple(
-            Panel((_line(shares, every[0], c),), str(shares.classes[c]) if len(picked) > 1 else "") for c in picked
+            Panel(
+                (_line(shares, every[0], c, named=truth is None), *_beside(shares, every[0], c, truth)),
+                str(shares.classes[c]) if len(picked) > 1 else "",
+            )
+            for c in picked
         )
     alone = picked[0] if len(picked) == 1 else None
     mark = None if alone is None else float(shares.total.estimate[alone])
@@ -119,26 +125,48 @@ def trend_grid(shares: Shares, *, focus: Any = None) -> Grid:
         "date",
         ylabel="share" if alone is None else f"share of {shares.classes[alone]}",
         gap=LONGEST[shares.keys[at].period] + 0.5,
-        mark=None if mark is None else (mark, f"all: {percent(mark)}"),
+        mark=(mark, f"all: {percent(mark)}") if mark is not None and truth is None else None,
     )
 
 
-def _line(shares: Shares, strand: Strand, c: int, colour: str = "blue") -> Line:
+def _line(shares: Shares, strand: Strand, c: int, colour: str = "blue", *, named: bool = True) -> Line:
     at = strand.positions
     estimate, lower, upper = (getattr(shares.interval, part)[at, c] for part in ("estimate", "lower", "upper"))
-    return Line(str(shares.classes[c]), strand.dates, estimate, lower, upper, shares.small[at], colour)
+    name = str(shares.classes[c]) if named else "estimate"
+    return Line(name, strand.dates, estimate, lower, upper, shares.small[at], colour)
+
+
+def _beside(shares: Shares, strand: Strand, c: int, truth: FloatArray | None) -> tuple[Line, ...]:
+    if truth is None:
+        return ()
+    at = strand.positions
+    return (
+        Line("plain count", strand.dates, shares.counted[at, c], colour="vermilion", style="quiet"),
+        Line("truth", strand.dates, truth[at, c], colour="ink", style="dashed"),
+    )
 
 
 def trend_note(shares: Shares, *, focus: Any = None) -> str:
     """What the chart over time leaves out."""
+    kept, picked = _trend_parts(shares, focus)
+    every = len(strands(shares))
+    left = [f"the {len(kept)} largest of {every:,} groups" if len(kept) > 1 else f"the largest of {every:,} groups"]
+    return _note(shares, left if len(kept) < every else [], picked, focus)
+
+
+def _trend_parts(shares: Shares, focus: Any) -> tuple[list[Strand], list[int]]:
+    """Strands and classes that the chart over time shows: no more points than a page should carry."""
     every = strands(shares)
-    left = [f"the {PANELS} largest of {len(every):,} groups"] if len(every) > PANELS else []
-    return _note(shares, left, shown_classes(shares, focus, LINES if len(every) > 1 else PANELS))
+    dates = max(len(strand.dates) for strand in every)
+    most = min(LINES, POINTS // (2 * dates)) if len(every) > 1 else min(PANELS, POINTS // dates)
+    picked = shown_classes(shares, focus, max(1, most))
+    return every[: max(1, min(PANELS, POINTS // (dates * len(picked))))], picked
 
 
-def _note(shares: Shares, left: list[str], picked: list[int]) -> str:
-    if 1 < len(picked) < len(shares.classes):
-        left = [*left, f"the {len(picked)} commonest of {len(shares.classes)} classes"]
+def _note(shares: Shares, left: list[str], picked: list[int], focus: Any) -> str:
+    if position_of(shares.classes, focus) is None and len(picked) < len(shares.classes):
+        which = f"the {len(picked)} commonest" if len(picked) > 1 else "the commonest"
+        left = [*left, f"{which} of {len(shares.classes)} classes"]
     return f"Shown: {' and '.join(left)}; the table has all." if left else ""
 
 
@@ -181,7 +209,7 @@ def group_rows(
 def group_note(shares: Shares, *, focus: Any = None, columns: int = 4) -> str:
     """What the chart of groups leaves out."""
     left = [f"the {ROWS} largest of {len(shares.groups):,} groups"] if len(shares.groups) > ROWS else []
-    return _note(shares, left, shown_classes(shares, focus, columns))
+    return _note(shares, left, shown_classes(shares, focus, columns), focus)
 
 
 def group_name(group: tuple[str, ...]) -> str:

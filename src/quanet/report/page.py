@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from functools import cache
@@ -147,15 +148,12 @@ def _kept(text: str) -> str:
 def _environment() -> Environment:
     try:
         from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup, escape
     except ImportError:
         raise MissingExtra("a report needs jinja2. Install it: pip install 'quanet[report]'") from None
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["kept"] = _kept
-    environment.filters["softened"] = lambda text: Markup(INTERVAL.sub(SOFT, str(escape(_kept(text)))))
-    # Both escape what they are given.
-    environment.filters["table"] = lambda table: Markup(html_table(table))
-    environment.filters["picture"] = Markup
+    environment.filters["softened"] = lambda text: INTERVAL.sub(SOFT, html.escape(_kept(text)))
+    environment.filters["table"] = html_table
     return environment
 
 

@@ -106,7 +106,7 @@ def to_markdown(tables: Sequence[Table]) -> str:
 
 def _markdown(table: Table) -> str:
     def clean(text: str) -> str:
-        return re.sub(r"([\\|*_\[\]]|<(?=[a-zA-Z/!]))", r"\\\1", text)
+        return re.sub(r"([\\|*_\[\]]|<(?=[a-zA-Z/!]))", r"\\\1", " ".join(text.split()))
 
     def cell(entry: Entry) -> str:
         value = f"**{clean(entry.text)}**" if entry.best else clean(entry.text)
@@ -114,7 +114,7 @@ def _markdown(table: Table) -> str:
 
     titles = [clean(" ".join(filter(None, (column.group, column.title)))) for column in table.columns]
     lines = [
-        f"| {' | '.join([table.corner, *titles])} |",
+        f"| {' | '.join([clean(table.corner), *titles])} |",
         f"|---|{'---:|' * len(titles)}",
         *(f"| {' | '.join([clean(name), *map(cell, entries)])} |" for name, entries in table.rows),
     ]
@@ -238,7 +238,9 @@ def html_table(table: Table) -> str:
         return f"<td>{value}{f'<small>{html.escape(entry.detail)}</small>' if detail else ''}</td>"
 
     heads = [f'<th scope="col">{html.escape(text)}</th>' for text in (table.corner, *(c.title for c in table.columns))]
-    lines = ['<div class="wide">', "<table>", f"<caption>{html.escape(table.title)}</caption>", "<thead>"]
+    # What scrolls sideways can be reached and moved by keys too.
+    region = f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(table.title)}">'
+    lines = [region, "<table>", f"<caption>{html.escape(table.title)}</caption>", "<thead>"]
     if _grouped(table):
         spans = [(name, len(list(members))) for name, members in groupby(table.columns, key=lambda c: c.group)]
         over = "".join(f'<th colspan="{n}" scope="colgroup">{html.escape(name)}</th>' for name, n in spans)

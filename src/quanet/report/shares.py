@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from quanet.report.grouped import (
     shown_classes,
     strands,
     time_key,
+    trend_grid,
     trend_note,
 )
 from quanet.report.numbers import between, level_text, listing, many, percent, plain, points
-from quanet.report.plots import trend_figure
 from quanet.report.plots.canvas import WIDTH
+from quanet.report.plots.lines import lines_figure
 from quanet.report.plots.rows import rows_figure
 from quanet.report.plots.vector import make_chart
 from quanet.report.summary import Section, Summary
@@ -48,10 +50,11 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
     position_of(shares.classes, focus)
     sections = []
     if time_key(shares) is not None and strands(shares):
-        sections.append(_trend_section(shares, focus))
+        sections.append(trend_section(shares, focus=focus))
     elif shares.keys:
         sections.append(group_section(shares, focus=focus))
-    sections += [_whole_section(shares), diagnosis_section(shares.diagnosis)]
+    sections.append(_whole_section(shares))
+    sections += [diagnosis_section(shares.diagnosis)] if len(shares.diagnosis) else []
     return Summary(
         title=f"Shares in {shares.source}" if shares.source else "Shares",
         answer=_answer(shares, focus),
@@ -101,7 +104,7 @@ def _facts(shares: Shares) -> tuple[tuple[str, str], ...]:
         told = f", {small:,} of them small" if small else ""
         facts.append((f"groups by {' and '.join(map(str, shares.keys))}{told}", f"{len(shares.groups):,}"))
     facts.append(("level of the intervals", level_text(shares.total.level)))
-    facts.append(("gravest finding", shares.diagnosis.severity))
+    facts += [("gravest finding", shares.diagnosis.severity)] if len(shares.diagnosis) else []
     facts += skipped_facts(shares.skipped)
     return tuple(facts)
 
@@ -136,7 +139,9 @@ def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
 
 
 def share_entry(estimate: float, lower: float, upper: float) -> Entry:
-    """A share and its interval in a table in percent."""
+    """A share and its interval in a table in percent; nothing where there is none."""
+    if math.isnan(estimate):
+        return Entry()
     return Entry(f"{100 * estimate:.1f}", detail=f"{100 * lower:.1f} to {100 * upper:.1f}")
 
 
@@ -144,7 +149,8 @@ def _ends(shares: Shares, g: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     return shares.interval.estimate[g], shares.interval.lower[g], shares.interval.upper[g]
 
 
-def _trend_section(shares: Shares, focus: Any) -> Section:
+def trend_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None = None) -> Section:
+    """Shares over time; beside the truth, (g, k), where that is known."""
     at = time_key(shares)
     assert at is not None
     others = [str(key) for place, key in enumerate(shares.keys) if place != at]
@@ -156,14 +162,20 @@ def _trend_section(shares: Shares, focus: Any) -> Section:
     what = f"Share of {shares.classes[c]}" if alone else "Shares of classes"
     by = f" and {listing(others)}" if others else ""
     caption = (
-        f"{what} by {shares.keys[at]}{by}. Bands: {level_text(shares.total.level)} intervals; hollow: small groups"
-        + ("; dashed: all together." if alone else ".")
+        f"{what} by {shares.keys[at]}{by}. Bands: {level_text(shares.total.level)} intervals"
+        + ("; hollow: small groups" if shares.small.any() else "")
+        + (f"; dashed: {'all together' if truth is None else 'the truth'}." if alone else ".")
     )
     panels = f", for each of {many(len(found), 'group')}" if others else ""
     told = " ".join(filter(None, paragraphs))
     alt = f"Lines with bands over {many(len(found[0].dates), 'period')}{panels}. {told}".strip()
-    table = shares_table(shares)
-    chart = make_chart("trend", caption, alt, table, lambda width: trend_figure(shares, focus=focus, width=width))
+    chart = make_chart(
+        "trend",
+        caption,
+        alt,
+        shares_table(shares, truth=truth),
+        lambda width: lines_figure(trend_grid(shares, focus=focus, truth=truth), width=width),
+    )
     return Section("Over time", tuple(filter(None, paragraphs)), charts=(chart,))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quanet.report.grouped import class_rows, group_rows, time_key, trend_grid
+from quanet.report.grouped import class_rows, group_rows, strands, time_key, trend_grid
 from quanet.report.plots.canvas import WIDTH
 from quanet.report.plots.lines import lines_figure
 from quanet.report.plots.rows import rows_figure
@@ -26,7 +26,7 @@ def trend_figure(shares: Shares, *, focus: Any = None, width: float = WIDTH) -> 
     focus : the class shown; None for the second of two, or the commonest ones.
     width : in inches; below half a page the picture is for a phone.
     """
-    if time_key(shares) is None:
+    if time_key(shares) is None or not strands(shares):
         return groups_figure(shares, focus=focus, width=width)
     return lines_figure(trend_grid(shares, focus=focus), width=width)
 

@@ -84,9 +84,10 @@ def _panel(ax: Axes, panel: Panel, grid: Grid) -> None:
         ax.axhline(grid.mark[0], color=colour("muted"), linewidth=0.8, linestyle=(0, (4, 3)), zorder=1.5)
     if grid.event:
         ax.axvline(grid.event[0], color=colour("vermilion"), linewidth=1.2, zorder=2)
-    most = POINTS if len(grid.panels) == 1 else POINTS // 2
+    most = 0 if grid.diagonal else POINTS if len(grid.panels) == 1 else POINTS // 2
+    alone = sum(line.style == "line" for line in panel.lines) == 1
     for line in panel.lines:
-        _line(ax, line, grid, pointed=len(line.y) <= most and (len(panel.lines) == 1 or grid.x != "date"))
+        _line(ax, line, grid, pointed=len(line.y) <= most and (alone or grid.x != "date"))
 
 
 def _line(ax: Axes, line: Line, grid: Grid, *, pointed: bool) -> None:
@@ -148,7 +149,7 @@ def _x_axis(axes: list[Axes], grid: Grid, narrow: bool, columns: int) -> None:
     xs = np.concatenate([np.asarray(line.x) for axis in grid.panels for line in axis.lines])
     low, high = grid.ends if grid.diagonal and grid.ends else (0.0, float(xs.max()))
     ax.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
-    scale(ax.xaxis, low, high, unit="share", most=5 if not narrow and columns < 3 else 4)
+    scale(ax.xaxis, low, high, unit="points", most=5 if not narrow and columns < 3 else 4)
 
 
 def _name_lines(ax: Axes, grid: Grid, figure: Figure, narrow: bool) -> None:

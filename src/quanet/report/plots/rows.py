@@ -35,7 +35,10 @@ def rows_figure(rows: Rows, *, width: float = WIDTH) -> Figure:
         _draw(ax, rows, c, places)
         ax.set(xlim=(low, high), ylim=(-0.6, r - 0.4))
         beyond = rows.estimate[:, c] > high
-        ax.plot(np.full(beyond.sum(), high), places[beyond], ">", color=colour("blue"), markersize=4.5, clip_on=False)
+        if beyond.any():
+            ax.plot(
+                np.full(beyond.sum(), high), places[beyond], ">", color=colour("blue"), markersize=4.5, clip_on=False
+            )
         scale(ax.xaxis, low, high, unit=rows.unit, most=max(3, (5 if narrow else 7) // panels + 1))
         if titled:
             ax.set_title(short(title, 16 if narrow else 22), loc="left", fontsize=TEXT, color=colour("ink"))
