@@ -43,7 +43,7 @@ def test_groups_are_rows(call, file, tmp_path):
     assert len(table) == 2 * 4 * 2
     assert (table["n"][::2].sum(), set(table["date"])) == (600, {f"2024-0{month}" for month in range(1, 5)})
     assert ((table["lower"] <= table["estimate"]) & (table["estimate"] <= table["upper"])).all()
-    assert "of 8 groups have an interval of more than 20 points" in err
+    assert "of 8 groups whose interval is wider than 20 points" in err
 
 
 def test_the_screen_shows_the_answer_first_and_how_the_judge_errs(call, file):

@@ -190,7 +190,7 @@ def test_another_encoding_is_named_with_its_row_and_then_read(call, tmp_path, en
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--method", "EMQQ"], "Did you mean 'EMQ'"),
+        (["--method", "EMQQ"], "there is no 'EMQQ'. Did you mean EMQ?"),
         (["--method", "TextClassifier"], "no method that estimates shares"),
         (["--set", "cv"], "is no key=value"),
         (["--method", "EMQ", "--set", "folds=3"], "has no setting 'folds'"),

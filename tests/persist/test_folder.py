@@ -354,3 +354,21 @@ def test_the_card_leaves_out_what_is_not_known(model):
     assert "## Data" not in card
     assert "## Notes" not in card
     assert "Held-out" not in card
+
+
+def test_facts_are_kept_and_read_without_loading(tmp_path):
+    facts = {"text": "review", "counts": {"no": 24, "yes": 36}, "files": ["a.csv"]}
+    save(FITTED, tmp_path / "model", data="Sixty.", facts=facts)
+    for part in (tmp_path / "model").glob("*.s*"):
+        part.unlink()  # so that nothing could be loaded
+    found = room.facts_of(tmp_path / "model")
+    assert {name: found[name] for name in facts} == facts
+    assert found["data"] == "Sixty."
+    with pytest.raises(InvalidSetting, match="facts are names, numbers, lists and mappings"):
+        save(FITTED, tmp_path / "other", facts={"array": np.ones(2)})
+
+
+def test_a_model_without_facts_has_none(model):
+    edit(model, lambda config: config.pop("facts"))  # as earlier ones were saved
+    assert set(room.facts_of(model)) == {"quanet", "saved", "versions", "data", "results", "notes"}
+    assert load(model).classes_.tolist() == ["no", "yes"]

@@ -236,6 +236,7 @@ def _table(found: "Correction", places: Any) -> Table:
         table.add_column(escape(str(key)))
     for title in ("n", "class", "judged", "corrected", "interval"):
         table.add_column(title, justify="left" if title == "class" else "right", no_wrap=True)
+    table.add_column("")
     names = [str(label) for label in found.classes.tolist()]
     for g, group in enumerate(found.groups):
         for c in places:
@@ -246,7 +247,8 @@ def _table(found: "Correction", places: Any) -> Table:
                 escape(names[c]),
                 "" if judged != judged else f"{judged:.1%}",
                 f"[bold]{found.estimate[g, c]:.1%}[/]",
-                f"{found.lower[g, c]:.1%} to {found.upper[g, c]:.1%}{' *' if found.small[g] else '  '}",
+                f"{found.lower[g, c]:.1%} to {found.upper[g, c]:.1%}",
+                "few" if found.small[g] else "",
             )
     return table
 

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,9 @@ def make_quantifier(
         method = "QuaNet" if find_spec("torch") else "EMQ"
         if method == "EMQ":
             note("Method: EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'.")
-    part: dict[str, Any] = {"kind": _spelt(method, quanet.__all__)}
+    part: dict[str, Any] = {"kind": _spelt(method, quanet.__all__, "--method")}
     if classifier is not None:
-        part["classifier"] = {"kind": _spelt(classifier, quanet.__all__)}
+        part["classifier"] = {"kind": _spelt(classifier, quanet.__all__, "--classifier")}
     part |= dict(_setting(one) for one in settings)
     try:
         made = prepare(make(part), seed=seed, device=device, shared=False)
@@ -41,10 +42,17 @@ def make_quantifier(
     return made
 
 
-def _spelt(name: str, known: Sequence[str]) -> str:
+def _spelt(name: str, known: Sequence[str], option: str) -> str:
     """A name as it is written in the code, however it was typed: emq is EMQ."""
+    if ":" in name:  # of another package's class
+        return name
     first, dot, rest = name.partition(".")
-    return {one.lower(): one for one in known}.get(first.lower(), first) + dot + rest
+    lowered = {one.lower(): one for one in known}
+    if first.lower() not in lowered:
+        near = get_close_matches(first.lower(), lowered, n=1)
+        hint = f" Did you mean {lowered[near[0]]}?" if near else ""
+        raise typer.BadParameter(f"there is no {first!r}.{hint} `quanet methods` lists all.", param_hint=option)
+    return lowered[first.lower()] + dot + rest
 
 
 def _setting(text: str) -> tuple[str, Any]:

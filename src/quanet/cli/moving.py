@@ -78,8 +78,8 @@ def learning(move: Callable[..., None], parts: dict[str, float] = PARTS) -> Call
         if what not in parts:
             return
         if what not in seen:
-            detail(f"{TITLES[what]} ...")
+            detail(f"{TITLES.get(what, what)} ...")
         seen[what] = done
-        move((before[what] + parts[what] * done) / whole, TITLES[what], of=1.0)
+        move((before[what] + parts[what] * done) / whole, TITLES.get(what, what), of=1.0)
 
     return listener

@@ -3,11 +3,12 @@
 import glob
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from difflib import get_close_matches
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quanet.data.columns import check_columns, nearest_first
+from quanet.data.columns import check_columns
 from quanet.data.rows import BROKEN, FIRST, STDIN, Cells, Rows, check_encoding, open_rows
 from quanet.errors import InvalidData
 
@@ -182,8 +183,8 @@ def _beside(file: str) -> str:
     """The file in the same folder whose name is most like this one, as a question."""
     path = Path(file)
     names = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
-    near = nearest_first(path.name, names)[:1]
-    return f" Did you mean {path.parent / near[0]}?" if near and set(near[0]) & set(path.name) else ""
+    near = get_close_matches(path.name, names, n=1, cutoff=0.8)
+    return f" Did you mean {path.parent / near[0]}?" if near else ""
 
 
 def _called(file: str) -> str:
