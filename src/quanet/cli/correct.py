@@ -209,9 +209,8 @@ def _say_how(found: "Correction", source: "Source", aside: "Source | None") -> N
     for reason, number in found.skipped.items():
         note(f"Left out: {number:,} rows with {reason}.")
     if found.keys and found.small.any():
-        note(
-            f"{int(found.small.sum())} of {len(found.groups)} groups have an interval of more than 20 points: marked *."
-        )
+        small = f"{int(found.small.sum())} of {len(found.groups)} groups"
+        note(f"few: {small} whose interval is wider than 20 points.")
 
 
 def _shown(found: "Correction", at: int) -> list[Any]:
