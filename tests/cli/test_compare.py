@@ -1,10 +1,14 @@
 import json
 import signal
+from io import StringIO
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from quanet.answers import comparing
+from quanet.answers.comparing import Outcome
+from quanet.cli import compare
 
 from .conftest import draw
 from .made_tables import labelled, one_line
@@ -132,3 +136,15 @@ def test_a_wrong_call_is_exit_code_2(call, tables, words, said):
     code, out, err = call("compare", *tables, *words)
     assert (code, out) == (2, "")
     assert said in " ".join(err.replace("│", "").split())
+
+
+def test_a_bar_hears_of_a_training_within_a_method(monkeypatch):
+    written = Console(file=StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr(compare, "notes", written)
+    with compare._progress(["CC", "QuaNet"]) as (move, hear):
+        move(Outcome("CC", None, 0.1, left=95.0))
+        hear("words", 0.5)
+        hear("network", 0.25)
+    shown = written.file.getvalue()
+    assert "QuaNet" in shown
+    assert "its training: about" in shown

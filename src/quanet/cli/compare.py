@@ -1,6 +1,7 @@
 """`quanet compare`: which method does best on one's own data."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from quanet.cli.console import ended_by_signals, note, notes, warnings_as_lines
+from quanet.cli.moving import PARTS, learning, moving, spoken
 from quanet.cli.opening import settings
 from quanet.cli.options import HOW, DateFormat, Encoding, Force, Label, Report, Seed, Text
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, drawing_of
@@ -130,6 +132,7 @@ def _prepared(
     from quanet.answers.labelled import choose_columns, read_pool
     from quanet.data.columns import as_labels, match_labels
     from quanet.data.streams import Source
+    from quanet.progress import listening
     from quanet.simplex import classes_of
 
     first, second = (Source([file], encoding=encoding) for file in (train, test))
@@ -146,7 +149,8 @@ def _prepared(
     for message in drawn.notes:
         note(message)
     note(f"{len(labels):,} instances to learn from, {len(test_labels):,} to draw from; {drawn.protocol}.")
-    with notes.status("Fitting the classifier that all methods share ..."):
+    parts = {name: PARTS[name] for name in ("words", "weighted words", "characters")}
+    with moving("Fitting the classifier that all methods share") as move, listening(learning(move, parts)):
         shared = share_classifier(learn.X, labels, tried.X, test_labels)
     note(f"Classifier fitted and both files read in {shared.seconds:.1f} s.")
     return shared, drawn
@@ -155,10 +159,11 @@ def _prepared(
 def _run(names: list[str], shared: "Shared", drawn: "Drawn", seed: int) -> "tuple[list[Outcome], int]":
     """What has become of the methods, and the exit code if they were stopped before the last, else 0."""
     from quanet.answers.comparing import run_methods
+    from quanet.progress import listening
 
     outcomes: list[Outcome] = []
     try:
-        with ended_by_signals("Stopping ..."), _progress(names) as move:
+        with ended_by_signals("Stopping ..."), _progress(names) as (move, hear), listening(hear):
             for outcome in run_methods(names, shared, drawn.bags, rng=seed):
                 outcomes.append(outcome)
                 move(outcome)
@@ -168,17 +173,26 @@ def _run(names: list[str], shared: "Shared", drawn: "Drawn", seed: int) -> "tupl
 
 
 @contextlib.contextmanager
-def _progress(names: list[str]) -> Iterator[Any]:
+def _progress(names: list[str]) -> Iterator[tuple[Any, Any]]:
+    """A bar over methods: what moves it after each, and what it hears of a training within one."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task(names[0], total=len(names), left="")
+        begun = time.perf_counter()
 
         def move(outcome: "Outcome") -> None:
-            after = names.index(outcome.method) + 1
-            left = f"about {outcome.left:.0f} s left" if outcome.left > 1 else ""
-            bar.update(task, advance=1, description=names[min(after, len(names) - 1)], left=left)
+            nonlocal begun
+            begun = time.perf_counter()
+            after = min(names.index(outcome.method) + 1, len(names) - 1)
+            left = f"about {spoken(outcome.left)} left" if outcome.left > 1 else ""
+            bar.update(task, advance=1, description=names[after], left=left)
 
-        yield move
+        def hear(what: str, done: float) -> None:
+            if what == "network" and done > 0:
+                rest = (time.perf_counter() - begun) * (1 - done) / done
+                bar.update(task, left=f"its training: about {spoken(rest)} left")
+
+        yield move, hear
 
 
 def _shown(found: "Comparison", metric: str) -> list[Any]:
