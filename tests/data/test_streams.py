@@ -6,6 +6,7 @@ import lzma
 import sys
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from quanet.data.columns import find_label, find_text, numbers_in
@@ -26,6 +27,7 @@ FILES = {
     "a.csv.gz": gzip.compress(CSV),
     "a.csv.bz2": bz2.compress(CSV),
     "a.csv.xz": lzma.compress(CSV),
+    "a.csv.zst": pa.compress(CSV, codec="zstd", asbytes=True),
     "semicolons.csv": TABLE.to_csv(index=False, sep=";").encode(),
     "excel.csv": b"\xef\xbb\xbf" + CSV.replace(b"\n", b"\r\n").replace(b"bad\r\n", b"bad\n"),
     "a.tsv": TABLE.to_csv(index=False, sep="\t").encode(),
