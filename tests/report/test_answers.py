@@ -89,6 +89,13 @@ def test_a_comparison_names_the_best_and_those_as_good():
     assert summary.data["p_values"]["ae"]["EMQ"] == 0.4
 
 
+def test_of_many_classes_the_first_methods_estimates_are_shown():
+    summary = summarize_comparison(made_comparison(k=3, classes=("a", "b", "c"), methods=3))
+    [chart] = summary.sections[-1].charts
+    assert chart.caption.startswith("Mean estimate of QuaNet at every true share of a class")
+    assert "for classes, by QuaNet" in chart.alt
+
+
 def test_a_comparison_without_equals_says_so():
     comparison = made_comparison(methods=3)
     worse = replace(comparison, p_values={"ae": np.array([np.nan, 0.01, 0.01])}, failed={}, limit=None)

@@ -22,7 +22,8 @@ SMALLEST = """Math.min(...[...document.querySelectorAll('figure svg text')]
 CROSSING = """[...document.querySelectorAll('figure svg')].filter(one => one.getBoundingClientRect().height > 0)
   .flatMap(svg => [...svg.querySelectorAll('text')].filter(one => {
     const inner = one.getBoundingClientRect(), outer = svg.getBoundingClientRect();
-    return inner.left < outer.left - 2 || inner.right > outer.right + 2; }).map(one => one.textContent))"""
+    return inner.left < outer.left - 2 || inner.right > outer.right + 2
+      || inner.top < outer.top - 2 || inner.bottom > outer.bottom + 2; }).map(one => one.textContent))"""
 
 
 @pytest.fixture(scope="module")

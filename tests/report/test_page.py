@@ -35,42 +35,38 @@ HOSTILE = "<script>alert('$1')</script>"
 MANY = tuple(f"class {c:02d}" for c in range(28))
 
 
+MAKERS = {
+    "shares": lambda: summarize_shares(made_shares()),
+    "months": lambda: summarize_shares(monthly(classes=("a", "b", "c"))),
+    "products in months": lambda: summarize_shares(
+        monthly_by_product(4, ("camera", "phone"), classes=("a", "b", "c"), diagnosis=ALARM), settings=[("seed", "0")]
+    ),
+    "many": lambda: summarize_shares(by_product(200, classes=MANY)),
+    "evaluation": lambda: summarize_evaluation(made_evaluation()),
+    "evaluation of many": lambda: summarize_evaluation(made_evaluation(k=5, classes=MANY[:5])),
+    "comparison": lambda: summarize_comparison(made_comparison(methods=5)),
+    "correction": lambda: summarize_correction(made_correction()),
+    "scores": lambda: summarize_correction(made_correction(groups=1, scores=True)),
+    "course": lambda: summarize_course(made_course(since=np.datetime64("2026-03-14"))),
+    "quiet course": lambda: summarize_course(made_course()),
+    "hostile": lambda: summarize_shares(
+        by_product(3, classes=(HOSTILE, "b_*|[x](y)", "c & #0a62a6 \n{{ 7 * 7 }}"), names=HOSTILE)
+    ),
+}
+KINDS = list(MAKERS)
+
+
+class Summaries(dict):
+    """Made when first asked for, so that a process makes only what its tests need."""
+
+    def __missing__(self, kind):
+        self[kind] = MAKERS[kind]()
+        return self[kind]
+
+
 @pytest.fixture(scope="module")
 def summaries():
-    return {
-        "shares": summarize_shares(made_shares()),
-        "months": summarize_shares(monthly(classes=("a", "b", "c"))),
-        "products in months": summarize_shares(
-            monthly_by_product(4, ("camera", "phone"), diagnosis=ALARM), settings=[("seed", "0")]
-        ),
-        "many": summarize_shares(by_product(200, classes=MANY)),
-        "evaluation": summarize_evaluation(made_evaluation()),
-        "evaluation of many": summarize_evaluation(made_evaluation(k=5, classes=MANY[:5])),
-        "comparison": summarize_comparison(made_comparison(methods=5)),
-        "correction": summarize_correction(made_correction()),
-        "scores": summarize_correction(made_correction(groups=1, scores=True)),
-        "course": summarize_course(made_course(since=np.datetime64("2026-03-14"))),
-        "quiet course": summarize_course(made_course()),
-        "hostile": summarize_shares(
-            by_product(3, classes=(HOSTILE, "b_*|[x](y)", "c & #0a62a6 \n{{ 7 * 7 }}"), names=HOSTILE)
-        ),
-    }
-
-
-KINDS = [
-    "shares",
-    "months",
-    "products in months",
-    "many",
-    "evaluation",
-    "evaluation of many",
-    "comparison",
-    "correction",
-    "scores",
-    "course",
-    "quiet course",
-    "hostile",
-]
+    return Summaries()
 
 
 class Page(HTMLParser):

@@ -35,7 +35,8 @@ GROUPS = 10  # of true shares, in which coverage is counted
 def estimates_chart(cells: Mapping[Cell, Outcome], results: Mapping[str, Results]) -> Chart:
     """Mean estimate against truth: a panel a method of two classes; of more, a panel a class of the first method."""
     names, first = list(results), next(iter(results.values()))
-    if len(first.classes) == 2:
+    whose = "" if len(first.classes) == 2 else f" of {names[0]}"
+    if not whose:
         curves = estimate_curves(cells)
         shown = {name: cast("Curve", curves.shown["", name]) for name in names}
         what, subject = f"share of {first.classes[-1]}", f"methods: {listing(names[:PANELS])}"
@@ -66,7 +67,7 @@ def estimates_chart(cells: Mapping[Cell, Outcome], results: Mapping[str, Results
     more = f" The first {PANELS} of {len(shown)}; the table has all." if len(shown) > PANELS else ""
     return make_chart(
         "estimates",
-        f"Mean estimate at every true {what}, with one standard deviation over bags; dashed: the truth.{more}",
+        f"Mean estimate{whose} at every true {what}, with one standard deviation over bags; dashed: the truth.{more}",
         f"Estimate against truth for {subject}. On average: {told}.",
         _curve_table("Mean estimate ± standard deviation over bags, in %", f"true {what}, %", shown, spread=True),
         lambda width: lines_figure(grid, width=width),

@@ -47,6 +47,7 @@ class Line:
     Attributes
     ----------
     colour : its name in the palette.
+    dash : 0 for a whole line, up to 3 for others, told apart without colour too.
     style : "line" with points, "quiet" for what is there to compare with, "dashed", "points" alone.
     """
 
@@ -57,6 +58,7 @@ class Line:
     high: FloatArray | None = None
     faint: BoolArray | None = None
     colour: str = "blue"
+    dash: int = 0
     style: str = "line"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,7 @@ def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = 
     if len(strands(shares)) > 1:
         panels = tuple(
             Panel(
-                tuple(_line(shares, strand, c, colour) for c, colour in zip(picked, SERIES, strict=False)),
+                tuple(replace(_line(shares, strand, c), colour=SERIES[i], dash=i) for i, c in enumerate(picked)),
                 strand.title,
                 f"n = {shares.sizes[strand.positions].sum():,}",
             )
@@ -129,11 +129,11 @@ def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = 
     )
 
 
-def _line(shares: Shares, strand: Strand, c: int, colour: str = "blue", *, named: bool = True) -> Line:
+def _line(shares: Shares, strand: Strand, c: int, *, named: bool = True) -> Line:
     at = strand.positions
     estimate, lower, upper = (getattr(shares.interval, part)[at, c] for part in ("estimate", "lower", "upper"))
     name = str(shares.classes[c]) if named else "estimate"
-    return Line(name, strand.dates, estimate, lower, upper, shares.small[at], colour)
+    return Line(name, strand.dates, estimate, lower, upper, shares.small[at])
 
 
 def _beside(shares: Shares, strand: Strand, c: int, truth: FloatArray | None) -> tuple[Line, ...]:

@@ -157,7 +157,7 @@ def trend_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None
     c = shown_classes(shares, focus, 1)[0]
     alone = position_of(shares.classes, focus) is not None
     found = strands(shares)
-    paragraphs = [_range(shares, c)] if alone and not others else [_differing(shares, c)] if alone else []
+    paragraphs = [_range(shares, c)] if not others else [_differing(shares, c)] if alone else []
     paragraphs.append(trend_note(shares, focus=focus))
     what = f"Share of {shares.classes[c]}" if alone else "Shares of classes"
     by = f" and {listing(others)}" if others else ""
@@ -217,8 +217,8 @@ def group_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None
     told = " ".join(filter(None, paragraphs))
     chart = make_chart(
         "groups",
-        f"Shares by {listing(list(map(str, shares.keys)))}, largest first. Lines: {level_text(shares.total.level)} "
-        "intervals; grey: all together with its interval.",
+        f"Shares by {listing(list(map(str, shares.keys)))}, ordered by that of {shares.classes[c]}. "
+        f"Lines: {level_text(shares.total.level)} intervals; grey: all together with its interval.",
         f"A dot with its interval for each of {many(len(shares.groups), 'group')}. {told}",
         shares_table(shares, truth=truth),
         lambda width: rows_figure(

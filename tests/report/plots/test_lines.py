@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.text import Text
 
 from quanet.report.charts import Grid, Line, Panel, Rows
@@ -121,6 +123,15 @@ def test_letters_that_no_font_here_has_are_left_to_the_reader():
 )
 def test_dates_have_round_ticks(first, last, most, labels):
     assert date_ticks(np.datetime64(first), np.datetime64(last), most)[1] == labels
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.12))
+def test_labels_never_overlap_nor_leave_nor_change_their_order(values, gap):
+    places = np.array(spread(values, gap, low=0.0, high=1.0))
+    order = np.argsort(values, kind="stable")
+    assert (np.diff(places[order]) >= gap - 1e-9).all()
+    assert places.min() >= -1e-9
+    assert places.max() <= 1 + 1e-9
 
 
 def test_labels_keep_their_distance_and_stay_inside():

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from quanet.report.charts import Grid, Line, Panel
 
+DASHES = ((), (5, 1.5), (1.3, 1.1), (5, 1.3, 1.3, 1.3))
 POINTS = 48  # of a line, up to which each is drawn
 
 
@@ -30,7 +31,7 @@ def lines_figure(grid: Grid, *, width: float = WIDTH) -> Figure:
     columns = _columns(n, narrow)
     rows = -(-n // columns)
     keyed = n > 1 and any(len(panel.lines) > 1 for panel in grid.panels)
-    square = (width - 0.7) / columns + 0.12 if grid.diagonal else 0.0
+    square = (width - 0.75) / columns + 0.32 if grid.diagonal else 0.0  # with title and ticks
     tall = square or ((2.5 if narrow else 2.9) if n == 1 else 1.35 if rows > 1 else 1.9)
     names = list(dict.fromkeys(line.name for panel in grid.panels for line in panel.lines))
     figure = sized_figure(width, rows * tall + 0.25 + (0.22 * -(-len(names) // (2 if narrow else 5)) if keyed else 0))
@@ -102,9 +103,7 @@ def _line(ax: Axes, line: Line, grid: Grid, *, pointed: bool) -> None:
                 ax.fill_between(x, line.low[part], line.high[part], color=tone, alpha=0.17, linewidth=0, zorder=2)
             else:
                 ax.vlines(x, line.low[part], line.high[part], color=tone, linewidth=1.2, zorder=2)
-        dash: Any = (0, (4, 1.6)) if line.style == "dashed" else "-"
-        quiet = line.style == "quiet"
-        ax.plot(x, y, color=tone, linewidth=0.9 if quiet else 1.5, linestyle=dash, zorder=2.8 if quiet else 3)
+        ax.plot(x, y, **_look(line), zorder=2.8 if line.style == "quiet" else 3)
     if line.style != "line":
         return
     size = 3.4 if len(grid.panels) == 1 else 2.6
@@ -112,7 +111,25 @@ def _line(ax: Axes, line: Line, grid: Grid, *, pointed: bool) -> None:
     for group, fill in ((~faint & pointed, line.colour), (faint, "paper")):
         look: dict[str, Any] = {"markerfacecolor": colour(fill), "markeredgecolor": tone, "markeredgewidth": 1.0}
         if group.any():
-            ax.plot(line.x[group], line.y[group], linestyle="none", marker="o", markersize=size, **look, zorder=4)
+            ax.plot(
+                line.x[group],
+                line.y[group],
+                linestyle="none",
+                marker="o",
+                markersize=size,
+                **look,
+                zorder=4,
+                clip_on=False,
+            )
+
+
+def _look(line: Line) -> dict[str, Any]:
+    pattern = (4, 1.6) if line.style == "dashed" else DASHES[line.dash]
+    return {
+        "color": colour(line.colour),
+        "linewidth": 0.9 if line.style == "quiet" else 1.5,
+        "linestyle": (0, pattern) if pattern else "-",
+    }
 
 
 def _segments(x: Any, gap: float) -> list[slice]:
@@ -189,16 +206,7 @@ def _key(figure: Figure, grid: Grid, narrow: bool) -> None:
     from matplotlib.lines import Line2D
 
     looks = {line.name: line for panel in grid.panels for line in panel.lines if line.name}
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=colour(line.colour),
-            linewidth=0.9 if line.style == "quiet" else 1.5,
-            linestyle=(0, (4, 1.6)) if line.style == "dashed" else "-",
-        )
-        for line in looks.values()
-    ]
+    handles = [Line2D([], [], **_look(line)) for line in looks.values()]
     figure.legend(
         handles,
         [short(name, 18) for name in looks],
@@ -207,7 +215,7 @@ def _key(figure: Figure, grid: Grid, narrow: bool) -> None:
         frameon=False,
         fontsize=TICK,
         labelcolor=colour("ink"),
-        handlelength=1.5,
+        handlelength=2.2,
         columnspacing=1.4,
         borderaxespad=0,
     )

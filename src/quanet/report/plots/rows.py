@@ -67,7 +67,7 @@ def _ends(rows: Rows) -> tuple[float, float]:
     if rows.unit == "points":
         return 0.0, rows.top or 1.06 * high
     low, high = share_ends(low, high)
-    return (low - 0.012 * (high - low) if low == 0 else low), min(high, 1.0) + 0.012 * (high - low)
+    return (low - 0.015 * (high - low) if low == 0 else low), min(high, 1.0) + 0.015 * (high - low)
 
 
 def _draw(ax: Axes, rows: Rows, c: int, places: Any) -> None:
@@ -90,6 +90,7 @@ def _draw(ax: Axes, rows: Rows, c: int, places: Any) -> None:
                 markeredgecolor=edge,
                 markeredgewidth=1.1,
                 zorder=4,
+                clip_on=False,
             )
     for (marker, tone, size), values in zip(MARKS, rows.marks.values(), strict=False):
         ax.plot(values[:, c], places, **_mark(marker, tone, size), zorder=3.5 if marker == "D" else 5)
