@@ -42,7 +42,7 @@ def spoken(seconds: float) -> str:
     Examples
     --------
     >>> spoken(4.2), spoken(95), spoken(4000)
-    ('4 s', '1 min 35 s', '1 h 7 min')
+    ('4 s', '1 min 35 s', '1 h 6 min')
     """
     whole = round(seconds)
     if whole < 60:
