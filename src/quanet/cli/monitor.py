@@ -181,10 +181,13 @@ def _monitor(
     """A new monitor, or the one that was kept."""
     from quanet.answers.following import SMOOTHED_OVER, resume
     from quanet.monitoring import Monitor
+    from quanet.persist.folder import free_place
 
     given = {name: value for name, value in asked.items() if value is not None}
-    if state is not None and state.exists():
-        return resume(state, quantifier, given, model=str(model))
+    if state is not None:
+        free_place(state)  # what cannot be replaced at the end is told now
+        if state.is_dir() and any(state.iterdir()):
+            return resume(state, quantifier, given, model=str(model))
     smoothed = SMOOTHED_OVER.get(key.period, 7.0)
     return Monitor(quantifier, **{"window": smoothed, "half_life": given.get("window", smoothed)} | given)  # type: ignore[arg-type]
 
