@@ -133,3 +133,14 @@ def test_a_wrong_call_is_exit_code_2(call, file, words):
     code, out, err = call("correct", file, *ASKED, *words)
     assert (code, out) == (2, "")
     assert "Traceback" not in err
+
+
+def test_labels_are_written_as_they_are(call, tmp_path):
+    table = judged().replace({"good": ":smile:", "bad": "[red]"})
+    table.to_csv(tmp_path / "odd.csv", index=False)
+    code, out, _ = call("correct", "odd.csv", *ASKED, "--by", "model", "--format", "table")
+    assert code == 0
+    assert "judge: :smile:" in out
+    assert out.startswith("[red]: ")
+    assert call("correct", "odd.csv", *ASKED, "-o", "odd.txt")[0] == 0
+    assert ":smile:" in (tmp_path / "odd.txt").read_text()

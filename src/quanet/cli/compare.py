@@ -57,8 +57,9 @@ def compare(
 ) -> None:
     """Compare methods on the same bags of a labelled file, best first, with significance.
 
-    One classifier is fitted, out of fold too, and serves all methods that read posteriors. A method that cannot run on
-    these data is listed with the reason. Ctrl-C shows what is finished.
+    One classifier is fitted, out of fold too, and serves all methods that read posteriors.
+
+    A method that cannot run on these data is listed with the reason. Ctrl-C shows what is finished.
 
     [bold]Examples[/]
 
@@ -66,7 +67,7 @@ def compare(
 
     quanet compare train.csv test.csv --methods cc,emq,quanet --report methods.html
 
-    quanet compare train.csv test.csv --methods all --protocol by:date:month
+    quanet compare train.csv test.csv --methods all --protocol by:product
     """
     chosen = _chosen(methods)
     check_metric(metric)

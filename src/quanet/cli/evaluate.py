@@ -61,14 +61,15 @@ def evaluate(
 ) -> None:
     """Say how well a model does: draw bags of labelled instances, and compare its estimates with the truth.
 
-    By default as in the paper: 21 prevalences from 1 to 99 %, 100 bags of 500 each. Beside the model stand CC, a plain
-    count of its classifier's labels, and TrainPrevalence, which answers every bag with the training shares.
+    By default as in the paper: 21 prevalences from 1 to 99 %, 100 bags of 500 each.
+
+    Beside the model stand CC, a plain count of its classifier's labels, and TrainPrevalence, the training shares.
 
     [bold]Examples[/]
 
     quanet evaluate model/ test.csv --label sentiment
 
-    quanet evaluate model/ test.csv --label sentiment --protocol by:date:month --report report.html
+    quanet evaluate model/ test.csv --label sentiment --protocol by:product --report report.html
 
     quanet evaluate model/ test.csv --format json | jq '.methods[0].ae'
     """

@@ -106,8 +106,9 @@ def monitor(
 ) -> None:
     """Follow a prevalence through batches in time, and say whether it has changed, and since when.
 
-    The alarm can be looked at after every batch, for ever: without a change it is raised with probability 1 - level at
-    most. Late batches are fine: what counts is their date. With --state the next file goes on where this one ended.
+    Look at the alarm after every batch: without a change it is raised with probability 1 - level at most, for ever.
+
+    Late batches are fine: what counts is their date. With --state the next file goes on where this one ended.
 
     [bold]Examples[/]
 
