@@ -40,7 +40,7 @@ def test_methods_are_ranked_with_significance(call, tables):
     assert said["methods"][-1]["ae_p"] < 0.001
     assert said["methods"][0]["bags"] == 42
     assert "made of other methods" in said["not_run"]["OneVsRest"]
-    assert "labels are names" in said["not_run"]["OEMQ"]
+    assert "three ordered classes" in said["not_run"]["OEMQ"]
     assert "200 instances to learn from, 200 to draw from" in err
     assert "text 'review' (guessed), label 'sentiment' (guessed)" in err
 
