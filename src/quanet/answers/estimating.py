@@ -1,5 +1,6 @@
 """From instances that were read to the shares of their groups: estimates, intervals, plain counts, diagnoses."""
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +20,7 @@ from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.regions import Interval
 
 LARGEST = 100_000  # instances that a diagnosis looks at; of more, as many drawn at random
+DRAWS = 20_000  # of a bootstrap, over all groups together
 FEW = 20  # instances, below which a formula for many promises too much
 FEWEST = 100  # instances of a group that is diagnosed by itself
 MOST = 100  # groups that are diagnosed by themselves, the largest
@@ -134,10 +136,12 @@ def _by_first(
     quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int, ways: tuple[Any, ...]
 ) -> Interval:
     """Intervals by the first way that the held-out instances are enough for."""
+    # A bootstrap takes its time for every bag, so that each of many gets fewer draws.
+    resamples = max(min(1000, DRAWS // len(bags)), 100, math.ceil(4 / (1 - level)))
     for way in ways[:-1]:
         with suppress(InvalidData, InvalidSetting):
-            return predict_interval_bags(quantifier, instances, bags, level, method=way, rng=seed)
-    return predict_interval_bags(quantifier, instances, bags, level, method=ways[-1], rng=seed)
+            return predict_interval_bags(quantifier, instances, bags, level, method=way, resamples=resamples, rng=seed)
+    return predict_interval_bags(quantifier, instances, bags, level, method=ways[-1], resamples=resamples, rng=seed)
 
 
 def _counted(quantifier: Quantifier, instances: ReadInstances, codes: Any, groups: int) -> FloatArray:
