@@ -20,8 +20,11 @@ from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_forma
 
 if TYPE_CHECKING:
     from quanet.answers.comparing import Outcome, Shared
-    from quanet.answers.drawing import Drawn
+    from quanet.answers.drawing import Drawing, Drawn
     from quanet.answers.evaluation import Comparison
+    from quanet.answers.labelled import Pool
+    from quanet.answers.shares import Key
+    from quanet.data.streams import Source
 
 SIGNIFICANT = 0.05
 
@@ -69,13 +72,17 @@ def compare(
 
     quanet compare train.csv test.csv --methods all --protocol by:product
     """
+    from quanet.data.streams import Source
+
     chosen = _chosen(methods)
     check_metric(metric)
-    drawing, key = drawing_of(protocol, bag_size, repeats)
+    drawing = drawing_of(protocol, bag_size, repeats)
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     with warnings_as_lines():
-        shared, drawn = _prepared(train, test, text, label, encoding, drawing, key, date_format, seed)
+        sources = Source([train], encoding=encoding), Source([test], encoding=encoding)
+        learn, tried = _pools(*sources, text, label, drawing.key, date_format)
+        shared, drawn = _prepared(learn, tried, drawing, test, seed)
         outcomes, stopped = _run(chosen, shared, drawn, seed)
     if stopped and not any(one.results for one in outcomes):
         raise typer.Exit(stopped)
@@ -116,36 +123,31 @@ def _chosen(methods: str) -> list[str]:
         raise typer.BadParameter(str(error), param_hint="--methods") from None
 
 
-def _prepared(
-    train: str,
-    test: str,
-    text: str | None,
-    label: str | None,
-    encoding: str,
-    drawing: Any,
-    key: Any,
-    date_format: str | None,
-    seed: int,
-) -> "tuple[Shared, Drawn]":
-    """Both files read by one classifier, and bags of the second."""
+def _pools(
+    train: "Source", test: "Source", text: str | None, label: str | None, key: "Key | None", date_format: str | None
+) -> "tuple[Pool, Pool]":
+    """The labelled instances of both files."""
+    from quanet.answers.labelled import choose_columns, read_pool
+
+    inputs, named, told = choose_columns(train, text, label)
+    note(told)
+    pools = read_pool(train, inputs, named), read_pool(test, inputs, named, key=key, form=date_format)
+    for source, pool in zip((train, test), pools, strict=True):
+        for reason, number in pool.skipped.items():
+            note(f"{source.name}: {number:,} rows left out ({reason})")
+    return pools
+
+
+def _prepared(learn: "Pool", tried: "Pool", drawing: "Drawing", test: str, seed: int) -> "tuple[Shared, Drawn]":
+    """Both pools read by one classifier, and bags of the second."""
     from quanet.answers.comparing import share_classifier
     from quanet.answers.drawing import draw_bags
-    from quanet.answers.labelled import choose_columns, read_pool
     from quanet.data.columns import as_labels, match_labels
-    from quanet.data.streams import Source
     from quanet.progress import listening
     from quanet.simplex import classes_of
 
-    first, second = (Source([file], encoding=encoding) for file in (train, test))
-    inputs, named, told = choose_columns(first, text, label)
-    note(told)
-    learn = read_pool(first, inputs, named)
-    tried = read_pool(second, inputs, named, key=key, form=date_format)
-    for source, pool in ((first, learn), (second, tried)):
-        for reason, number in pool.skipped.items():
-            note(f"{source.name}: {number:,} rows left out ({reason})")
     labels = as_labels(learn.names)
-    test_labels = match_labels(tried.names, classes_of(labels), source=second.name)
+    test_labels = match_labels(tried.names, classes_of(labels), source=test)
     drawn = draw_bags(drawing, test_labels, classes_of(labels), groups=tried.groups, rng=seed)
     for message in drawn.notes:
         note(message)
