@@ -70,3 +70,13 @@ def test_a_date_that_is_none_is_named():
         group_codes(table, [Key("date", "day")])
     with pytest.raises(InvalidData, match=r"row 1: '2024-01-01' in column 'date' is no date written as %d"):
         group_codes(table, [Key("date", "day")], form="%d")
+
+
+def test_far_too_many_groups_are_an_error(monkeypatch):
+    monkeypatch.setattr("quanet.answers.groups.MOST_GROUPS", 5)
+    table = pd.DataFrame({"id": range(6), "time": [f"2024-01-01 00:00:{n:02}" for n in range(6)]}, dtype=object)
+    with pytest.raises(InvalidData, match=r"'id' give more than 5 groups\. Group by what many rows share"):
+        group_codes(table, [Key("id")])
+    groups = Groups([Key("time", "day")])
+    assert [groups.codes(table).tolist() for _ in range(2)] == [[0] * 6] * 2  # what it remembers stays bounded
+    assert len(groups._known[0]) == 6

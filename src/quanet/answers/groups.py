@@ -25,6 +25,7 @@ PERIODS: dict[str, Callable[[date], str]] = {
     "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
     "year": lambda day: f"{day.year:04}",
 }
+MOST_GROUPS = 100_000  # beyond, a column is hardly one to group by
 ISO = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ]\d{2}(?::?\d{2}.*)?)?Z?")
 
 
@@ -121,6 +122,11 @@ class Groups:
         numbers = self.numbers
         for row, values in enumerate(zip(*columns, strict=True)):
             codes[row] = -1 if None in values else numbers.setdefault(values, len(numbers))
+        if len(numbers) > MOST_GROUPS:
+            raise InvalidData(
+                f"{' and '.join(repr(key.column) for key in self.keys)} give more than {MOST_GROUPS:,} groups. "
+                "Group by what many rows share."
+            )
         return codes
 
     def in_order(self, codes: Codes) -> tuple[list[tuple[str, ...]], Codes]:
@@ -134,6 +140,8 @@ class Groups:
     def _values(self, at: int, cells: "pd.Series[Any]", source: "Source | None") -> list[str | None]:
         """What a key says of every row, looked up once for every distinct cell."""
         known, key = self._known[at], self.keys[at]
+        if len(known) > MOST_GROUPS:  # times to the second, say, which would fill memory
+            known.clear()
         values: list[str | None] = []
         for row, cell in zip(cells.index, cells, strict=True):
             if cell is None:
