@@ -112,9 +112,7 @@ def test_what_is_wrong_is_one_line(call, tables, tmp_path):
     assert "does not know the label 'neutral'" in one_line(err)
     assert "no column 'txt'" in one_line(call("compare", train, test, "--text", "txt")[2])
     table[table["sentiment"] == "neutral"].to_csv(tmp_path / "one.csv", index=False)
-    assert "shares need at least two classes" in one_line(
-        call("compare", "one.csv", "one.csv", "--label", "sentiment")[2]
-    )
+    assert "holds one class only" in one_line(call("compare", "one.csv", "one.csv", "--label", "sentiment")[2])
     assert "there is no file" in one_line(call("compare", train, "nothing.csv")[2])
     table.assign(sentiment=None).to_csv(tmp_path / "empty.csv", index=False)
     assert "none of its 60 rows can be used (no label: 60)" in one_line(

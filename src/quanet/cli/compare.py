@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quanet.answers.comparing import Outcome, Shared
     from quanet.answers.drawing import Drawing, Drawn
     from quanet.answers.evaluation import Comparison
+    from quanet.answers.fitting import Labelled
     from quanet.answers.labelled import Pool
     from quanet.answers.shares import Key
     from quanet.data.streams import Source
@@ -125,36 +126,37 @@ def _chosen(methods: str) -> list[str]:
 
 def _pools(
     train: "Source", test: "Source", text: str | None, label: str | None, key: "Key | None", date_format: str | None
-) -> "tuple[Pool, Pool]":
+) -> "tuple[Labelled, Pool]":
     """The labelled instances of both files."""
+    from quanet.answers.fitting import read_labelled
     from quanet.answers.labelled import choose_columns, read_pool
 
     inputs, named, told = choose_columns(train, text, label)
     note(told)
-    pools = read_pool(train, inputs, named), read_pool(test, inputs, named, key=key, form=date_format)
-    for source, pool in zip((train, test), pools, strict=True):
-        for reason, number in pool.skipped.items():
+    learn, tried = read_labelled(train, inputs, named), read_pool(test, inputs, named, key=key, form=date_format)
+    for source, skipped in ((train, learn.skipped), (test, tried.skipped)):
+        for reason, number in skipped.items():
             note(f"{source.name}: {number:,} rows left out ({reason})")
-    return pools
+    return learn, tried
 
 
-def _prepared(learn: "Pool", tried: "Pool", drawing: "Drawing", test: str, seed: int) -> "tuple[Shared, Drawn]":
+def _prepared(learn: "Labelled", tried: "Pool", drawing: "Drawing", test: str, seed: int) -> "tuple[Shared, Drawn]":
     """Both pools read by one classifier, and bags of the second."""
     from quanet.answers.comparing import share_classifier
     from quanet.answers.drawing import draw_bags
-    from quanet.data.columns import as_labels, match_labels
+    from quanet.data.columns import match_labels
     from quanet.progress import listening
     from quanet.simplex import classes_of
 
-    labels = as_labels(learn.names)
-    test_labels = match_labels(tried.names, classes_of(labels), source=test)
-    drawn = draw_bags(drawing, test_labels, classes_of(labels), groups=tried.groups, rng=seed)
+    classes = classes_of(learn.y)
+    test_labels = match_labels(tried.names, classes, source=test)
+    drawn = draw_bags(drawing, test_labels, classes, groups=tried.groups, rng=seed)
     for message in drawn.notes:
         note(message)
-    note(f"{len(labels):,} instances to learn from, {len(test_labels):,} to draw from; {drawn.protocol}.")
+    note(f"{len(learn.y):,} instances to learn from, {len(test_labels):,} to draw from; {drawn.protocol}.")
     parts = {name: PARTS[name] for name in ("words", "weighted words", "characters")}
     with moving("Fitting the classifier that all methods share") as move, listening(learning(move, parts)):
-        shared = share_classifier(learn.X, labels, tried.X, test_labels)
+        shared = share_classifier(learn.X, learn.y, tried.X, test_labels)
     note(f"Classifier fitted and both files read in {shared.seconds:.1f} s.")
     return shared, drawn
 
