@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -85,10 +87,12 @@ def test_a_method_that_cannot_run_says_why(three, name, reason):
     assert rank_methods(list(found.values()), three, drawn).failed.keys() == {name}
 
 
-def test_methods_for_ordered_classes_need_numbers(shared, drawn, three):
-    assert "these labels are names" in run(["OEMQ"], shared, drawn)["OEMQ"].reason
+def test_methods_for_ordered_classes_need_three_numbers(shared, drawn, three):
+    assert "three ordered classes and more" in run(["OEMQ"], shared, drawn)["OEMQ"].reason
     other = draw_bags(Drawing(bag_size=30, repeats=1), three.test_labels, three.classes, rng=0)
     assert run(["OEMQ"], three, other)["OEMQ"].results is not None
+    named = replace(three, classes=np.array(["a", "b", "c"]))
+    assert "these labels are names" in run(["OEMQ"], named, other)["OEMQ"].reason
 
 
 def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, shared, drawn):

@@ -1,10 +1,14 @@
 import json
 import signal
+from io import StringIO
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from quanet.answers import comparing
+from quanet.answers.comparing import Outcome
+from quanet.cli import compare
 
 from .conftest import draw
 from .made_tables import labelled, one_line
@@ -36,7 +40,7 @@ def test_methods_are_ranked_with_significance(call, tables):
     assert said["methods"][-1]["ae_p"] < 0.001
     assert said["methods"][0]["bags"] == 42
     assert "made of other methods" in said["not_run"]["OneVsRest"]
-    assert "labels are names" in said["not_run"]["OEMQ"]
+    assert "three ordered classes" in said["not_run"]["OEMQ"]
     assert "200 instances to learn from, 200 to draw from" in err
     assert "text 'review' (guessed), label 'sentiment' (guessed)" in err
 
@@ -108,9 +112,7 @@ def test_what_is_wrong_is_one_line(call, tables, tmp_path):
     assert "does not know the label 'neutral'" in one_line(err)
     assert "no column 'txt'" in one_line(call("compare", train, test, "--text", "txt")[2])
     table[table["sentiment"] == "neutral"].to_csv(tmp_path / "one.csv", index=False)
-    assert "shares need at least two classes" in one_line(
-        call("compare", "one.csv", "one.csv", "--label", "sentiment")[2]
-    )
+    assert "holds one class only" in one_line(call("compare", "one.csv", "one.csv", "--label", "sentiment")[2])
     assert "there is no file" in one_line(call("compare", train, "nothing.csv")[2])
     table.assign(sentiment=None).to_csv(tmp_path / "empty.csv", index=False)
     assert "none of its 60 rows can be used (no label: 60)" in one_line(
@@ -132,3 +134,15 @@ def test_a_wrong_call_is_exit_code_2(call, tables, words, said):
     code, out, err = call("compare", *tables, *words)
     assert (code, out) == (2, "")
     assert said in " ".join(err.replace("│", "").split())
+
+
+def test_a_bar_hears_of_a_training_within_a_method(monkeypatch):
+    written = Console(file=StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr(compare, "notes", written)
+    with compare._progress(["CC", "QuaNet"]) as (move, hear):
+        move(Outcome("CC", None, 0.1, left=95.0))
+        hear("words", 0.5)
+        hear("network", 0.25)
+    shown = written.file.getvalue()
+    assert "QuaNet" in shown
+    assert "its training: about" in shown

@@ -43,7 +43,7 @@ def test_groups_are_rows(call, file, tmp_path):
     assert len(table) == 2 * 4 * 2
     assert (table["n"][::2].sum(), set(table["date"])) == (600, {f"2024-0{month}" for month in range(1, 5)})
     assert ((table["lower"] <= table["estimate"]) & (table["estimate"] <= table["upper"])).all()
-    assert "of 8 groups have an interval of more than 20 points" in err
+    assert "of 8 groups whose interval is wider than 20 points" in err
 
 
 def test_the_screen_shows_the_answer_first_and_how_the_judge_errs(call, file):
@@ -133,3 +133,14 @@ def test_a_wrong_call_is_exit_code_2(call, file, words):
     code, out, err = call("correct", file, *ASKED, *words)
     assert (code, out) == (2, "")
     assert "Traceback" not in err
+
+
+def test_labels_are_written_as_they_are(call, tmp_path):
+    table = judged().replace({"good": ":smile:", "bad": "[red]"})
+    table.to_csv(tmp_path / "odd.csv", index=False)
+    code, out, _ = call("correct", "odd.csv", *ASKED, "--by", "model", "--format", "table")
+    assert code == 0
+    assert "judge: :smile:" in out
+    assert out.startswith("[red]: ")
+    assert call("correct", "odd.csv", *ASKED, "-o", "odd.txt")[0] == 0
+    assert ":smile:" in (tmp_path / "odd.txt").read_text()

@@ -123,6 +123,19 @@ def test_what_is_wrong_is_one_line(call, model, weeks, tmp_path):
     assert call("monitor", model, file, "--by", "date:week", "--plot", "band.txt")[0] == 1
 
 
+def test_a_state_is_a_folder_of_its_own(call, model, weeks, tmp_path):
+    ask = ("monitor", model, weeks / "first.csv", "--by", "date:week", "--state")
+    (tmp_path / "file").write_text("mine")
+    assert "file is a file; a model is a folder" in one_line(call(*ask, "file")[2])
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "letter").write_text("mine")
+    assert "others is not empty, and no quanet model to replace" in one_line(call(*ask, "others")[2])
+    assert [path.name for path in (tmp_path / "others").iterdir()] == ["letter"]
+    (tmp_path / "empty").mkdir()
+    assert call(*ask, "empty")[0] == 0
+    assert (tmp_path / "empty" / "config.json").is_file()
+
+
 @pytest.mark.parametrize("words", [("--by", "date:moon"), ("--by", "date:week", "--class", "neutral"), ()])
 def test_a_wrong_call_is_exit_code_2(call, model, weeks, words):
     code, out, err = call("monitor", model, weeks / "first.csv", *words)

@@ -111,7 +111,10 @@ def test_a_correction_stands_beside_the_judge():
         "the judge alone says 64.0 %."
     )
     whole, groups, rates = summary.sections
-    assert whole.paragraphs == ("The judge says 36.0 % bad: 3.5 points more than the corrected rate.",)
+    assert whole.paragraphs == (
+        "The judge says 36.0 % bad: 3.5 points more than the corrected rate.",
+        "Human labels only tell how the judge errs, which is taken to be the same everywhere.",
+    )
     assert groups.title == "By model"
     assert [name for name, _ in groups.charts[0].table.rows] == [f"model {i}" for i in range(5)]
     assert [[entry.text for entry in entries] for _, entries in rates.tables[0].rows] == [

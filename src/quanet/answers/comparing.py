@@ -226,6 +226,8 @@ def _obstacle(name: str, shared: Shared) -> str:
         return f"it is made of other methods: it needs {' and '.join(needed)}, which only Python can say."
     if kind.about.classes == "two" and k > 2:
         return f"it is for two classes; these data have {k}."
+    if kind.about.classes == "ordered" and k == 2:
+        return "it is for three ordered classes and more; of two it knows no more than others."
     if kind.about.classes == "ordered" and shared.classes.dtype.kind not in "biuf":
         return "it is for ordered classes; these labels are names, which have no order of their own."
     if kind.about.needs == "text" and not is_text(shared.X):

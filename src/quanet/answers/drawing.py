@@ -7,6 +7,8 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quanet.answers.groups import parse_key
+from quanet.answers.shares import Key
 from quanet.arrays import IntArray, LabelArray
 from quanet.bags import Bags
 from quanet.errors import InvalidBags, InvalidSetting
@@ -64,7 +66,14 @@ class Drawing:
                 usable = False
             if not usable:
                 raise InvalidSetting(f"the concentration of dirichlet is a number above 0; got {parameter!r}.")
-        return cls(name, parameter, bag_size, repeats)
+        drawing = cls(name, parameter, bag_size, repeats)
+        _ = drawing.key  # a period that there is not is told now
+        return drawing
+
+    @property
+    def key(self) -> Key | None:
+        """What instances are grouped by, for "by"."""
+        return parse_key(self.parameter) if self.protocol == "by" else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

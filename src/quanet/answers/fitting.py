@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.answers.labelled import read_pool
 from quanet.answers.reading import Inputs
 from quanet.arrays import LabelArray
 from quanet.base import Quantifier
-from quanet.data.columns import as_labels, label_name
+from quanet.data.columns import as_labels
 from quanet.errors import InvalidData
 from quanet.methods.counting import classify_and_count
 from quanet.metrics import absolute_error
@@ -44,32 +45,14 @@ class Labelled:
 
 def read_labelled(source: "Source", inputs: Inputs, label: str) -> Labelled:
     """All labelled instances of a source; rows without an instance or a label are left out and counted."""
-    parts: list[Any] = []
-    names: list[str] = []
-    skipped: Counter[str] = Counter()
-    for table in source.chunks([*inputs.columns, label]):
-        found, there = inputs.of(table, source)
-        labels = [None if one is None else label_name(one) for one in table.loc[there, label]]
-        named = np.array([bool(one) for one in labels], dtype=bool)
-        skipped[inputs.lacking] += int((~there).sum())
-        skipped["no label"] += int((~named).sum())
-        names += [one for one in labels if one]
-        if inputs.text:
-            parts += [one for one, kept in zip(found, named, strict=True) if kept]
-        else:
-            parts.append(found[named])
-    left_out = {reason: number for reason, number in skipped.items() if number}
-    y = as_labels(names)
+    pool = read_pool(source, inputs, label)
+    y = as_labels(pool.names)
     counts = dict(sorted(Counter(y.tolist()).items()))
-    _check(counts, source, label, left_out)
-    return Labelled(parts if inputs.text else np.concatenate(parts), y, counts, left_out)
+    _check(counts, f"{source.name}: column {label!r}")
+    return Labelled(pool.X, y, counts, pool.skipped)
 
 
-def _check(counts: dict[Any, int], source: "Source", label: str, skipped: dict[str, int]) -> None:
-    where = f"{source.name}: column {label!r}"
-    if not counts:
-        why = ", ".join(f"{reason}: {number:,}" for reason, number in skipped.items())
-        raise InvalidData(f"{source.name}: none of its {source.rows:,} rows can be used ({why}).")
+def _check(counts: dict[Any, int], where: str) -> None:
     if len(counts) < 2:
         only = next(iter(counts))
         raise InvalidData(f"{where} holds one class only, {only!r}; shares need at least two. Add rows of the others.")

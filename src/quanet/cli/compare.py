@@ -1,6 +1,7 @@
 """`quanet compare`: which method does best on one's own data."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from quanet.cli.console import ended_by_signals, note, notes, warnings_as_lines
+from quanet.cli.moving import PARTS, learning, moving, spoken
 from quanet.cli.opening import settings
 from quanet.cli.options import HOW, DateFormat, Encoding, Force, Label, Report, Seed, Text
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, drawing_of
@@ -18,8 +20,12 @@ from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_forma
 
 if TYPE_CHECKING:
     from quanet.answers.comparing import Outcome, Shared
-    from quanet.answers.drawing import Drawn
+    from quanet.answers.drawing import Drawing, Drawn
     from quanet.answers.evaluation import Comparison
+    from quanet.answers.fitting import Labelled
+    from quanet.answers.labelled import Pool
+    from quanet.answers.shares import Key
+    from quanet.data.streams import Source
 
 SIGNIFICANT = 0.05
 
@@ -55,8 +61,9 @@ def compare(
 ) -> None:
     """Compare methods on the same bags of a labelled file, best first, with significance.
 
-    One classifier is fitted, out of fold too, and serves all methods that read posteriors. A method that cannot run on
-    these data is listed with the reason. Ctrl-C shows what is finished.
+    One classifier is fitted, out of fold too, and serves all methods that read posteriors.
+
+    A method that cannot run on these data is listed with the reason. Ctrl-C shows what is finished.
 
     [bold]Examples[/]
 
@@ -64,15 +71,19 @@ def compare(
 
     quanet compare train.csv test.csv --methods cc,emq,quanet --report methods.html
 
-    quanet compare train.csv test.csv --methods all --protocol by:date:month
+    quanet compare train.csv test.csv --methods all --protocol by:product
     """
+    from quanet.data.streams import Source
+
     chosen = _chosen(methods)
     check_metric(metric)
-    drawing, key = drawing_of(protocol, bag_size, repeats)
+    drawing = drawing_of(protocol, bag_size, repeats)
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     with warnings_as_lines():
-        shared, drawn = _prepared(train, test, text, label, encoding, drawing, key, date_format, seed)
+        sources = Source([train], encoding=encoding), Source([test], encoding=encoding)
+        learn, tried = _pools(*sources, text, label, drawing.key, date_format)
+        shared, drawn = _prepared(learn, tried, drawing, test, seed)
         outcomes, stopped = _run(chosen, shared, drawn, seed)
     if stopped and not any(one.results for one in outcomes):
         raise typer.Exit(stopped)
@@ -113,41 +124,39 @@ def _chosen(methods: str) -> list[str]:
         raise typer.BadParameter(str(error), param_hint="--methods") from None
 
 
-def _prepared(
-    train: str,
-    test: str,
-    text: str | None,
-    label: str | None,
-    encoding: str,
-    drawing: Any,
-    key: Any,
-    date_format: str | None,
-    seed: int,
-) -> "tuple[Shared, Drawn]":
-    """Both files read by one classifier, and bags of the second."""
+def _pools(
+    train: "Source", test: "Source", text: str | None, label: str | None, key: "Key | None", date_format: str | None
+) -> "tuple[Labelled, Pool]":
+    """The labelled instances of both files."""
+    from quanet.answers.fitting import read_labelled
+    from quanet.answers.labelled import choose_columns, read_pool
+
+    inputs, named, told = choose_columns(train, text, label)
+    note(told)
+    learn, tried = read_labelled(train, inputs, named), read_pool(test, inputs, named, key=key, form=date_format)
+    for source, skipped in ((train, learn.skipped), (test, tried.skipped)):
+        for reason, number in skipped.items():
+            note(f"{source.name}: {number:,} rows left out ({reason})")
+    return learn, tried
+
+
+def _prepared(learn: "Labelled", tried: "Pool", drawing: "Drawing", test: str, seed: int) -> "tuple[Shared, Drawn]":
+    """Both pools read by one classifier, and bags of the second."""
     from quanet.answers.comparing import share_classifier
     from quanet.answers.drawing import draw_bags
-    from quanet.answers.labelled import choose_columns, read_pool
-    from quanet.data.columns import as_labels, match_labels
-    from quanet.data.streams import Source
+    from quanet.data.columns import match_labels
+    from quanet.progress import listening
     from quanet.simplex import classes_of
 
-    first, second = (Source([file], encoding=encoding) for file in (train, test))
-    inputs, named, told = choose_columns(first, text, label)
-    note(told)
-    learn = read_pool(first, inputs, named)
-    tried = read_pool(second, inputs, named, key=key, form=date_format)
-    for source, pool in ((first, learn), (second, tried)):
-        for reason, number in pool.skipped.items():
-            note(f"{source.name}: {number:,} rows left out ({reason})")
-    labels = as_labels(learn.names)
-    test_labels = match_labels(tried.names, classes_of(labels), source=second.name)
-    drawn = draw_bags(drawing, test_labels, classes_of(labels), groups=tried.groups, rng=seed)
+    classes = classes_of(learn.y)
+    test_labels = match_labels(tried.names, classes, source=test)
+    drawn = draw_bags(drawing, test_labels, classes, groups=tried.groups, rng=seed)
     for message in drawn.notes:
         note(message)
-    note(f"{len(labels):,} instances to learn from, {len(test_labels):,} to draw from; {drawn.protocol}.")
-    with notes.status("Fitting the classifier that all methods share ..."):
-        shared = share_classifier(learn.X, labels, tried.X, test_labels)
+    note(f"{len(learn.y):,} instances to learn from, {len(test_labels):,} to draw from; {drawn.protocol}.")
+    parts = {name: PARTS[name] for name in ("words", "weighted words", "characters")}
+    with moving("Fitting the classifier that all methods share") as move, listening(learning(move, parts)):
+        shared = share_classifier(learn.X, learn.y, tried.X, test_labels)
     note(f"Classifier fitted and both files read in {shared.seconds:.1f} s.")
     return shared, drawn
 
@@ -155,10 +164,11 @@ def _prepared(
 def _run(names: list[str], shared: "Shared", drawn: "Drawn", seed: int) -> "tuple[list[Outcome], int]":
     """What has become of the methods, and the exit code if they were stopped before the last, else 0."""
     from quanet.answers.comparing import run_methods
+    from quanet.progress import listening
 
     outcomes: list[Outcome] = []
     try:
-        with ended_by_signals("Stopping ..."), _progress(names) as move:
+        with ended_by_signals("Stopping ..."), _progress(names) as (move, hear), listening(hear):
             for outcome in run_methods(names, shared, drawn.bags, rng=seed):
                 outcomes.append(outcome)
                 move(outcome)
@@ -168,17 +178,26 @@ def _run(names: list[str], shared: "Shared", drawn: "Drawn", seed: int) -> "tupl
 
 
 @contextlib.contextmanager
-def _progress(names: list[str]) -> Iterator[Any]:
+def _progress(names: list[str]) -> Iterator[tuple[Any, Any]]:
+    """A bar over methods: what moves it after each, and what it hears of a training within one."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task(names[0], total=len(names), left="")
+        begun = time.perf_counter()
 
         def move(outcome: "Outcome") -> None:
-            after = names.index(outcome.method) + 1
-            left = f"about {outcome.left:.0f} s left" if outcome.left > 1 else ""
-            bar.update(task, advance=1, description=names[min(after, len(names) - 1)], left=left)
+            nonlocal begun
+            begun = time.perf_counter()
+            after = min(names.index(outcome.method) + 1, len(names) - 1)
+            left = f"about {spoken(outcome.left)} left" if outcome.left > 1 else ""
+            bar.update(task, advance=1, description=names[after], left=left)
 
-        yield move
+        def hear(what: str, done: float) -> None:
+            if what == "network" and done > 0:
+                rest = (time.perf_counter() - begun) * (1 - done) / done
+                bar.update(task, left=f"its training: about {spoken(rest)} left")
+
+        yield move, hear
 
 
 def _shown(found: "Comparison", metric: str) -> list[Any]:

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 
-console = Console()  # answers
-problems = Console(stderr=True)  # errors and warnings, which nothing silences
-notes = Console(stderr=True)  # what was done and how far it is; silenced by --quiet
-details = Console(stderr=True, quiet=True)  # what only --verbose shows
+# Without emoji: `by:date:month` and labels that people write, such as `:smile:`, are to stay as they are.
+console = Console(emoji=False)  # answers
+problems = Console(stderr=True, emoji=False)  # errors and warnings, which nothing silences
+notes = Console(stderr=True, emoji=False)  # what was done and how far it is; silenced by --quiet
+details = Console(stderr=True, emoji=False, quiet=True)  # what only --verbose shows
 
 
 def set_up(*, quiet: bool | None = None, verbose: bool | None = None, color: bool | None = None) -> None:

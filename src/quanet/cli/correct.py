@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quanet.answers.correction import Correction
-    from quanet.answers.shares import Key
     from quanet.data.streams import Source
 
 
@@ -92,6 +91,8 @@ def correct(
 
     quanet correct judged.csv --calibration labelled.csv --human human --judge score --scores
     """
+    from quanet.answers.correction import correct_groups
+    from quanet.answers.groups import group_codes
     from quanet.data.streams import Source
 
     check_level(level)
@@ -101,7 +102,21 @@ def correct(
     source = Source(files, encoding=encoding)
     aside = None if calibration is None else Source(calibration, encoding=encoding)
     with warnings_as_lines():
-        found = _correction(source, aside, human, judge, keys, date_format, scores, chosen, level)
+        columns = [judge, *(key.column for key in keys), *([human] if aside is None else [])]
+        table = source.read(columns)
+        groups, owner = group_codes(table, keys, source=source, form=date_format)
+        found = correct_groups(
+            _judgements(table[judge], source, scores=scores),
+            _labels(table[human]) if aside is None else [None] * len(table),
+            keys=keys,
+            groups=groups,
+            owner=owner,
+            aside=None if aside is None else _elsewhere(aside, human, judge, scores=scores),
+            at_random=not chosen,
+            scores=scores,
+            level=level,
+            source=source.name,
+        )
     at = _place(found, show)
     _say_how(found, source, aside)
     write_answer(
@@ -120,43 +135,10 @@ def correct(
     write_summary(report, summary)
 
 
-def _correction(
-    source: "Source",
-    aside: "Source | None",
-    human: str,
-    judge: str,
-    keys: "list[Key]",
-    date_format: str | None,
-    scores: bool,
-    chosen: bool,
-    level: float,
-) -> "Correction":
-    from quanet.answers.correction import correct_groups
-    from quanet.answers.groups import group_codes
-
-    wanted = [judge, *(key.column for key in keys)]
-    table = source.read([human, *wanted] if aside is None else wanted)
-    groups, owner = group_codes(table, keys, source=source, form=date_format)
-    judged = _judgements(table[judge], source, scores)
-    if aside is None:
-        truth: Any = _labels(table[human])
-        other = None
-    else:
-        truth = [None] * len(table)
-        labelled = aside.read([human, judge])
-        other = _labels(labelled[human]), _judgements(labelled[judge], aside, scores)
-    return correct_groups(
-        judged,
-        truth,
-        keys=keys,
-        groups=groups,
-        owner=owner,
-        aside=other,
-        at_random=not chosen,
-        scores=scores,
-        level=level,
-        source=source.name,
-    )
+def _elsewhere(aside: "Source", human: str, judge: str, *, scores: bool) -> "tuple[Sequence[Any], Sequence[Any]]":
+    """Human labels of another file, and what the judge says of the same rows."""
+    table = aside.read([human, judge])
+    return _labels(table[human]), _judgements(table[judge], aside, scores=scores)
 
 
 def _labels(cells: Any) -> list[str | None]:
@@ -165,7 +147,7 @@ def _labels(cells: Any) -> list[str | None]:
     return [None if cell is None or not str(cell).strip() else label_name(cell) for cell in cells]
 
 
-def _judgements(cells: Any, source: "Source", scores: bool) -> "Sequence[Any]":
+def _judgements(cells: Any, source: "Source", *, scores: bool) -> "Sequence[Any]":
     from quanet.data.columns import as_number
     from quanet.errors import InvalidData
 
@@ -209,9 +191,8 @@ def _say_how(found: "Correction", source: "Source", aside: "Source | None") -> N
     for reason, number in found.skipped.items():
         note(f"Left out: {number:,} rows with {reason}.")
     if found.keys and found.small.any():
-        note(
-            f"{int(found.small.sum())} of {len(found.groups)} groups have an interval of more than 20 points: marked *."
-        )
+        small = f"{int(found.small.sum())} of {len(found.groups)} groups"
+        note(f"few: {small} whose interval is wider than 20 points.")
 
 
 def _shown(found: "Correction", at: int) -> list[Any]:
@@ -236,6 +217,7 @@ def _table(found: "Correction", places: Any) -> Table:
         table.add_column(escape(str(key)))
     for title in ("n", "class", "judged", "corrected", "interval"):
         table.add_column(title, justify="left" if title == "class" else "right", no_wrap=True)
+    table.add_column("")
     names = [str(label) for label in found.classes.tolist()]
     for g, group in enumerate(found.groups):
         for c in places:
@@ -246,7 +228,8 @@ def _table(found: "Correction", places: Any) -> Table:
                 escape(names[c]),
                 "" if judged != judged else f"{judged:.1%}",
                 f"[bold]{found.estimate[g, c]:.1%}[/]",
-                f"{found.lower[g, c]:.1%} to {found.upper[g, c]:.1%}{' *' if found.small[g] else '  '}",
+                f"{found.lower[g, c]:.1%} to {found.upper[g, c]:.1%}",
+                "few" if found.small[g] else "",
             )
     return table
 

@@ -30,9 +30,10 @@ from quanet.cli.tables import diagnosis_lines
 from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_format, write_answer, write_summary
 
 if TYPE_CHECKING:
-    from quanet.answers.drawing import Drawing
     from quanet.answers.evaluation import Evaluation
+    from quanet.answers.reading import Inputs, Reading
     from quanet.answers.shares import Key
+    from quanet.base import Quantifier
     from quanet.data.streams import Source
 
 METRICS = ("ae", "rae", "kld")
@@ -61,27 +62,43 @@ def evaluate(
 ) -> None:
     """Say how well a model does: draw bags of labelled instances, and compare its estimates with the truth.
 
-    By default as in the paper: 21 prevalences from 1 to 99 %, 100 bags of 500 each. Beside the model stand CC, a plain
-    count of its classifier's labels, and TrainPrevalence, which answers every bag with the training shares.
+    By default as in the paper: 21 prevalences from 1 to 99 %, 100 bags of 500 each.
+
+    Beside the model stand CC, a plain count of its classifier's labels, and TrainPrevalence, the training shares.
 
     [bold]Examples[/]
 
     quanet evaluate model/ test.csv --label sentiment
 
-    quanet evaluate model/ test.csv --label sentiment --protocol by:date:month --report report.html
+    quanet evaluate model/ test.csv --label sentiment --protocol by:product --report report.html
 
     quanet evaluate model/ test.csv --format json | jq '.methods[0].ae'
     """
+    from quanet.answers.drawing import draw_bags
+    from quanet.answers.evaluation import evaluate_model
+    from quanet.answers.labelled import labels_in
+    from quanet.data.columns import match_labels
     from quanet.data.streams import Source
 
     check_level(level)
-    drawing, key = drawing_of(protocol, bag_size, repeats)
+    drawing = drawing_of(protocol, bag_size, repeats)
     form = choose_format(form, output)
     check_outputs(output, bags, report=report, force=force)
     with warnings_as_lines():
-        found = _evaluation(
-            model, Source(files, encoding=encoding), text, label, drawing, key, date_format, level, seed
-        )
+        quantifier, facts = open_model(model)
+        source = Source(files, encoding=encoding)
+        inputs, named = _columns(source, facts, text, label, drawing.key)
+        reading = _read(quantifier, source, inputs, named, drawing.key, date_format)
+        names, groups = labels_in(reading)
+        labels = match_labels(names, quantifier.classes_, source=source.name)
+        drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
+        for message in drawn.notes:
+            note(message)
+        about = about_model(model, facts, quantifier)
+        with moving(f"Estimating {len(drawn.bags):,} bags"):
+            found = evaluate_model(
+                quantifier, reading, labels, drawn, level=level, rng=seed, source=source.name, model=about
+            )
     write_answer(
         form,
         output,
@@ -100,54 +117,41 @@ def evaluate(
     write_summary(report, summary)
 
 
-def _evaluation(
-    model: Path,
-    source: "Source",
-    text: str | None,
-    label: str | None,
-    drawing: "Drawing",
-    key: "Key | None",
-    date_format: str | None,
-    level: float,
-    seed: int,
-) -> "Evaluation":
-    from quanet.answers.drawing import draw_bags
-    from quanet.answers.evaluation import evaluate_model
-    from quanet.answers.labelled import labels_in
-    from quanet.answers.reading import read_source
-    from quanet.answers.shares import Key
-    from quanet.data.columns import find_label, match_labels
+def _columns(
+    source: "Source", facts: dict[str, Any], text: str | None, label: str | None, key: "Key | None"
+) -> tuple["Inputs", str]:
+    """The columns of instances and of labels."""
+    from quanet.data.columns import find_label
 
-    quantifier, facts = open_model(model)
     inputs = inputs_for(source, facts, text, besides=[one for one in (label, key and key.column) if one])
     known = facts.get("label") if facts.get("label") in source.columns else None
     taken = find_label(source, label or known, besides=inputs.columns)
     if taken.guessed:
         note(f"{source.name}: label {taken.name!r} (guessed)")
-    keys = [Key(taken.name), *([key] if key else [])]
+    return inputs, taken.name
+
+
+def _read(
+    quantifier: "Quantifier",
+    source: "Source",
+    inputs: "Inputs",
+    label: str,
+    key: "Key | None",
+    date_format: str | None,
+) -> "Reading":
+    """Instances as the model reads them, grouped by their label first."""
+    from quanet.answers.reading import read_source
+    from quanet.answers.shares import Key
+
+    keys = [Key(label), *([key] if key else [])]
     source.check([*inputs.columns, *(one.column for one in keys)])
     with moving(f"Reading {source.name}", source.size) as move:
         source.follow = move
         reading = read_source(quantifier, source, inputs, keys=keys, form=date_format)
-    names, groups = labels_in(reading)
-    labels = match_labels(names, quantifier.classes_, source=source.name)
     told = {"no group": "no label or no group" if key else "no label"}
     left_out = ", ".join(f"{number:,} left out ({told.get(why, why)})" for why, number in reading.skipped.items())
-    note(f"{len(labels):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")
-    drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
-    for message in drawn.notes:
-        note(message)
-    with moving(f"Estimating {len(drawn.bags):,} bags"):
-        return evaluate_model(
-            quantifier,
-            reading,
-            labels,
-            drawn,
-            level=level,
-            rng=seed,
-            source=source.name,
-            model=about_model(model, facts, quantifier),
-        )
+    note(f"{len(reading.instances):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")
+    return reading
 
 
 def _shown(found: "Evaluation") -> list[Any]:

@@ -106,8 +106,9 @@ def monitor(
 ) -> None:
     """Follow a prevalence through batches in time, and say whether it has changed, and since when.
 
-    The alarm can be looked at after every batch, for ever: without a change it is raised with probability 1 - level at
-    most. Late batches are fine: what counts is their date. With --state the next file goes on where this one ended.
+    Look at the alarm after every batch: without a change it is raised with probability 1 - level at most, for ever.
+
+    Late batches are fine: what counts is their date. With --state the next file goes on where this one ended.
 
     [bold]Examples[/]
 
@@ -181,10 +182,13 @@ def _monitor(
     """A new monitor, or the one that was kept."""
     from quanet.answers.following import SMOOTHED_OVER, resume
     from quanet.monitoring import Monitor
+    from quanet.persist.folder import free_place
 
     given = {name: value for name, value in asked.items() if value is not None}
-    if state is not None and state.exists():
-        return resume(state, quantifier, given, model=str(model))
+    if state is not None:
+        free_place(state)  # what cannot be replaced at the end is told now
+        if state.is_dir() and any(state.iterdir()):
+            return resume(state, quantifier, given, model=str(model))
     smoothed = SMOOTHED_OVER.get(key.period, 7.0)
     return Monitor(quantifier, **{"window": smoothed, "half_life": given.get("window", smoothed)} | given)  # type: ignore[arg-type]
 

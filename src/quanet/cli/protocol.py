@@ -43,15 +43,13 @@ def keys_of(texts: Sequence[str]) -> "list[Key]":
         raise typer.BadParameter(str(error), param_hint="--by") from None
 
 
-def drawing_of(protocol: str, bag_size: int | None, repeats: int | None) -> "tuple[Drawing, Key | None]":
-    """What is asked for, and the column to group by, if any; anything else is a wrong call."""
+def drawing_of(protocol: str, bag_size: int | None, repeats: int | None) -> "Drawing":
+    """What is asked for; anything else is a wrong call."""
     from quanet.answers.drawing import Drawing
-    from quanet.answers.groups import parse_key
     from quanet.errors import InvalidSetting
 
     try:
-        drawing = Drawing.parse(protocol, bag_size=bag_size, repeats=repeats)
-        return drawing, parse_key(drawing.parameter) if drawing.protocol == "by" else None
+        return Drawing.parse(protocol, bag_size=bag_size, repeats=repeats)
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint="--protocol") from None
 

@@ -123,7 +123,7 @@ def _as_text(
 
         named = None if columns is None else pd.Index(columns)
         return pd.DataFrame(list(rows()), columns=named).to_csv(index=False)
-    paper = Console(file=StringIO(), width=TEXT_WIDTH, color_system=None)
+    paper = Console(file=StringIO(), width=TEXT_WIDTH, color_system=None, emoji=False)
     for part in shown():
         paper.print(part, highlight=False)
     written = paper.file.getvalue()  # type: ignore[attr-defined]

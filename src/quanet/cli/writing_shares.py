@@ -138,7 +138,7 @@ def _plain_note(shares: "Shares", g: int) -> str:
 def _as_text(shares: "Shares") -> str:
     from rich.console import Console
 
-    paper = Console(file=io.StringIO(), width=TEXT_WIDTH, color_system=None)
+    paper = Console(file=io.StringIO(), width=TEXT_WIDTH, color_system=None, emoji=False)
     paper.print(shares_table(shares, TEXT_WIDTH))
     for line in diagnosis_lines(shares.diagnosis, everything=True):
         paper.print(line, highlight=False)

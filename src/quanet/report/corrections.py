@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 JUDGE = "judge, as it is"
 COLUMNS = 3
+# What human labels were taken for.
+USED = {
+    "part": "Human labels are taken as those of a random part of the instances: they count by themselves, and tell how "
+    "the judge errs. Its errors are taken to be the same in all groups.",
+    "apart": "Human labels only tell how the judge errs, which is taken to be the same everywhere.",
+}
 
 
 def summarize_correction(correction: Correction, *, settings: Sequence[tuple[str, str]] = ()) -> Summary:
@@ -73,11 +79,12 @@ def _answer(correction: Correction) -> str:
 def _paragraphs(correction: Correction) -> tuple[str, ...]:
     gap = correction.total[0] - correction.total[3]
     if np.isnan(gap).all():
-        return ()
+        return (USED[correction.calibration],)
     c = int(np.nanargmax(np.abs(gap)))
     return (
         f"The judge says {percent(correction.total[3, c])} {correction.classes[c]}: {points(abs(gap[c]))} "
         f"{'less' if gap[c] > 0 else 'more'} than the corrected rate.",
+        USED[correction.calibration],
     )
 
 
