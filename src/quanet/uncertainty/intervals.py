@@ -94,7 +94,8 @@ def predict_interval(
     too, intervals hold the truth less often than they say.
 
     Where a method's bias is known from held-out rows, as that of CC, the interval lies where the truth may be, and is
-    widened to hold the estimate too.
+    widened to hold the estimate too. So it does where maximum likelihood on the same posteriors shows part of an
+    estimate's error, and where the classifier is known to be ahead of those of its folds (`quanet.lead`).
 
     Examples
     --------
