@@ -72,14 +72,19 @@ def cross_fit(
     if isinstance(classifier, FrozenEstimator):
         return classifier, posteriors_of(classifier, X, classes), np.arange(len(codes))
     folds = make_folds(codes, classes, cv)
+    fitted, parts = fit_in_folds(classifier, X, labels, classes, folds)
+    return fitted, np.concatenate(parts), np.concatenate([held for _, held in folds])
+
+
+def fit_in_folds(
+    classifier: Any, X: Any, labels: LabelArray, classes: LabelArray, folds: list[tuple[IntArray, IntArray]]
+) -> tuple[Any, list[FloatArray]]:
+    """A classifier fitted to all data, and every fold's posteriors (m, k), made by a copy that has not seen it."""
     if hasattr(classifier, "fit_out_of_fold"):
         fitted = clone(classifier)
-        parts = fitted.fit_out_of_fold(X, labels, folds)
-        posteriors = check_posteriors(np.concatenate(parts), len(classes))
-    else:
-        fitted = fit_classifier(classifier, X, labels)
-        posteriors = np.concatenate([_fold_posteriors(classifier, X, labels, classes, fold) for fold in folds])
-    return fitted, posteriors, np.concatenate([held for _, held in folds])
+        return fitted, [check_posteriors(part, len(classes)) for part in fitted.fit_out_of_fold(X, labels, folds)]
+    fitted = fit_classifier(classifier, X, labels)
+    return fitted, [_fold_posteriors(classifier, X, labels, classes, fold) for fold in folds]
 
 
 def _fold_posteriors(

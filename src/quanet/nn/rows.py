@@ -30,7 +30,8 @@ class RowMaker:
     classifier, cv : see `QuaNet`.
     refine : whether the embedding is reduced to its directions of largest variance, and posteriors are replaced by a
         reader's, a logistic regression on log posteriors and embedding, where out-of-fold ones are clearly better.
-        Otherwise the embedding is only standardised.
+        Otherwise the embedding is only standardised. Cross-fitted posteriors are never replaced: they differ from those
+        of a fit to everything by what their own labels would have added, so that a reader could read these off.
 
     Attributes
     ----------
@@ -51,8 +52,10 @@ class RowMaker:
             self.classifier: Any = None
             posteriors, embedding = self._split(X)
             held = np.arange(len(codes))
+            cross_fitted = not isinstance(self.cv, float)
         else:
             classifier = resolve_classifier(self.given, X, classes)
+            cross_fitted = False
             if not hasattr(classifier, "predict_proba"):
                 raise InvalidSetting(
                     f"QuaNet needs posteriors, like every network over bags; {classifier} has no predict_proba. "
@@ -71,8 +74,10 @@ class RowMaker:
                 posteriors = posteriors_of(self.classifier, _safe_indexing(X, held), classes)
             else:
                 self.classifier, posteriors, held = cross_fit(classifier, X, codes, classes, cv=self.cv)
+                cross_fitted = True
             embedding = self._embed(_safe_indexing(X, held))
-        posteriors = self._learn_reader(posteriors, embedding, codes[held])
+        if not cross_fitted:
+            posteriors = self._learn_reader(posteriors, embedding, codes[held])
         self._learn_directions(embedding)
         return self._joined(posteriors, embedding), held
 
