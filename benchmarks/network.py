@@ -90,13 +90,14 @@ def run(rows: tuple[Any, Any, Any], y_test: Any, track: str, seed: int, device: 
     seconds: dict[str, float] = {}
     protocol = APP() if k == 2 else UPP(bag_size=500, repeats=2100)
     methods: dict[str, Any] = {method.__name__: method("precomputed") for method in (CC, ACC, PCC, PACC, EMQ)}
-    methods["QuaNet"] = QuaNet("precomputed", device=device, random_state=seed)
+    cv = 0.4 if track == "paper" else 20  # how the rows were made
+    methods["QuaNet"] = QuaNet("precomputed", cv=cv, device=device, random_state=seed)
     if track == "paper":
         methods["QuaNet.paper"] = QuaNet.paper("precomputed", device=device, random_state=seed)
     if sets:
         for kind in (HistNetQ, GMNet, DeepSets):
-            methods[kind.__name__] = kind("precomputed", device=device, random_state=seed)
-        methods["DeepSets, max"] = DeepSets("precomputed", pooling="max", device=device, random_state=seed)
+            methods[kind.__name__] = kind("precomputed", cv=cv, device=device, random_state=seed)
+        methods["DeepSets, max"] = DeepSets("precomputed", pooling="max", cv=cv, device=device, random_state=seed)
     errors, notes = {}, {}
     for name, method in methods.items():
         is_network = hasattr(method, "max_epochs")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from quanet.calibration import METHODS, Calibration, calibrate
+from quanet.calibration import METHODS, Calibration, calibrate, fit_weights
 from quanet.data.synthetic import Gaussians
 from quanet.errors import InvalidSetting
 
@@ -92,3 +92,22 @@ def test_a_calibration_works_on_any_stack():
     calibration = Calibration("bcts", np.array([2.0, 2.0]), np.array([0.0, 0.0]))
     stack = np.array([[[0.8, 0.2]], [[0.5, 0.5]]])
     np.testing.assert_allclose(calibration(stack), [[[16 / 17, 1 / 17]], [[0.5, 0.5]]])
+
+
+def test_weights_are_those_of_the_evidence():
+    # Two independent looks at the same classes: their log likelihoods add up, so they count by how much they show.
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=20_000)
+    signal = np.where(y == 1, 1.0, -1.0)
+    looks = [signal * strength + rng.normal(size=len(y)) for strength in (1.0, 0.5)]
+    logits = [np.column_stack([-look, look]) for look in looks]
+    np.testing.assert_allclose(fit_weights(logits, y), [2 / 3, 1 / 3], atol=0.02)
+    np.testing.assert_allclose(fit_weights(logits[::-1], y), [1 / 3, 2 / 3], atol=0.02)
+
+
+def test_logits_that_mislead_count_for_nothing_and_alike_ones_evenly():
+    y = np.array([0, 1, 2] * 40)
+    right = np.eye(3)[y]
+    np.testing.assert_allclose(fit_weights([right, -right], y), [1, 0], atol=1e-6)
+    np.testing.assert_allclose(fit_weights([right, right], y), [0.5, 0.5], atol=1e-6)
+    np.testing.assert_allclose(fit_weights([-right, -right], y), [0.5, 0.5])

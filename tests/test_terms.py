@@ -12,9 +12,11 @@ from quanet.terms import Terms, in_batches
 TEXTS = ["The cat sat, the cat ran", "a dog sat", "dogs don't sit", "", "ÄPFEL und äpfel!"]
 
 
-def test_words_are_weighted_as_scikit_learn_does():
-    mine = Terms("words", 2).fit_transform(TEXTS).toarray()
-    theirs = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+(?:'\w+)*\b")
+@pytest.mark.parametrize("repeats", [True, False])
+def test_words_are_weighted_as_scikit_learn_does(repeats):
+    mine = Terms("words", 2, repeats=repeats).fit_transform(TEXTS).toarray()
+    how = {"sublinear_tf": True} if repeats else {"binary": True}
+    theirs = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+(?:'\w+)*\b", **how)
     expected = theirs.fit_transform(TEXTS).toarray()
     assert mine.shape == expected.shape
     np.testing.assert_allclose(np.sort(mine, axis=1), np.sort(expected, axis=1), atol=1e-6)

@@ -127,6 +127,7 @@ if TYPE_CHECKING:
     from quanet.protocols import UPP as UPP
     from quanet.protocols import ByGroup as ByGroup
     from quanet.protocols import Dirichlet as Dirichlet
+    from quanet.stacking import StackedClassifier as StackedClassifier
     from quanet.testing import check_quantifier as check_quantifier
     from quanet.text import TextClassifier as TextClassifier
     from quanet.uncertainty.few_labels import plan_labels as plan_labels
@@ -199,6 +200,7 @@ _ROOMS = {
     "persist.folder": ("load", "save"),
     "protocols": ("APP", "NPP", "UPP", "ByGroup", "Dirichlet"),
     "testing": ("check_quantifier",),
+    "stacking": ("StackedClassifier",),
     "text": ("TextClassifier",),
     "uncertainty.intervals": ("predict_interval", "predict_interval_bags"),
     "uncertainty.regions": ("Interval",),

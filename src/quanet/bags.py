@@ -94,10 +94,14 @@ class Bags:
             else:
                 yield positions, self.flat[starts[positions, None] + np.arange(size)]
 
+    def check_pool(self, n: int) -> None:
+        """Raise `InvalidBags` if a bag asks for more than the n instances of a pool."""
+        if self.flat.max() >= n:
+            raise InvalidBags(f"row number {self.flat.max()} is outside the pool, which has {n} instances.")
+
     def gather(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Rows of the bags, (g, n, d), with the bags' positions (g,): a bounded number of them at a time."""
-        if self.flat.max() >= len(rows):
-            raise InvalidBags(f"row number {self.flat.max()} is outside the pool, which has {len(rows)} instances.")
+        self.check_pool(len(rows))
         for positions, matrix in self.by_size():
             together = max(1, CHUNK // (matrix.shape[1] * max(1, rows.shape[1])))
             for start in range(0, len(positions), together):

@@ -92,11 +92,7 @@ class Quantifier(BaseEstimator, ABC):
         """Prevalences (b, k) of bags of a pool X, which is represented once."""
         check_is_fitted(self, "classes_")
         _check_not_empty(X)
-        rows = self._rows_of(X)
-        estimates = np.empty((len(bags), len(self.classes_)))
-        for positions, stack in bags.gather(rows):
-            estimates[positions] = self.aggregate(stack)
-        return estimates
+        return self._aggregate_bags(self._rows_of(X), bags)
 
     def read(self, X: Any) -> ReadInstances:
         """Read instances once, to estimate, diagnose and draw from them as often as one likes.
@@ -124,6 +120,13 @@ class Quantifier(BaseEstimator, ABC):
     def predict_interval_bags(self, X: Any, bags: Bags, level: float = 0.95, **options: Any) -> Any:
         """Prevalences of bags of a pool X with lower and upper ends: `quanet.predict_interval_bags`."""
         return import_module("quanet").predict_interval_bags(self, X, bags, level, **options)
+
+    def _aggregate_bags(self, rows: FloatArray, bags: Bags) -> FloatArray:
+        """Prevalences (b, k) of bags of rows (n, d), a bounded number of them at a time."""
+        estimates = np.empty((len(bags), len(self.classes_)))
+        for positions, stack in bags.gather(rows):
+            estimates[positions] = self.aggregate(stack)
+        return estimates
 
     def _inputs(self, X: Any) -> FloatArray:
         """What `_relearnt` learns from: rows before anything that was learnt from held-out ones, (n, d)."""

@@ -15,7 +15,7 @@ without bias (NBVS) by Alexandari, Kundaje and Shrikumar (2020), the last by Pla
 For two classes Platt and BCTS are the same family; Platt also smooths its targets.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,7 @@ METHODS = ("platt", "temperature", "bcts", "vector", "nbvs")
 Loss = Callable[[FloatArray], tuple[float, FloatArray]]  # value and gradient at some parameters
 
 TINY = 1e-12  # posteriors are kept this far from 0 and 1, where logarithms end
+RIDGE = 10.0  # what squared weights of classifiers cost, in cross-entropies of an instance: few instances decide little
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,38 @@ def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str) -> Calibr
     if method == "platt":
         return Calibration(method, *_fit_platt(logit(clipped), truth))
     return Calibration(method, *_fit_softmax(np.log(clipped), truth, method))
+
+
+def fit_weights(logits: Sequence[FloatArray], codes: IntArray) -> FloatArray:
+    r"""Weights (m,) of several classifiers' logits, each (n, k), of instances with known classes `codes` (n,).
+
+    They minimise the cross-entropy of :math:`\text{softmax}(\sum_v w_v z_v + b)`, are at least 0, and are scaled to
+    sum to one: how sure posteriors should be is for a calibration to say. Give logits of instances that the classifiers
+    were not trained on (stacking; Wolpert 1992, Breiman 1996).
+
+    Examples
+    --------
+    A classifier that is right, and one that says nothing:
+
+    >>> codes = np.array([0, 1] * 50)
+    >>> fit_weights([4.0 * np.eye(2)[codes] - 2, np.zeros((100, 2))], codes).round(2)
+    array([1., 0.])
+    """
+    m, (n, k) = len(logits), logits[0].shape
+    truth = np.eye(k)[codes]
+
+    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        weights, shift = parameters[:m], parameters[m:]
+        logs = log_softmax(sum(w * z for w, z in zip(weights, logits, strict=True)) + shift, axis=1)
+        residual = (np.exp(logs) - truth) / n
+        gradient = np.array([(residual * z).sum() for z in logits]) + RIDGE / n * weights
+        value = (RIDGE * float(weights @ weights) / 2 - float((truth * logs).sum())) / n
+        return value, np.concatenate([gradient, residual.sum(axis=0)])
+
+    start = np.concatenate([np.full(m, 1 / m), np.zeros(k)])
+    weights = _minimise(loss, start, [(0.0, 1e3)] * m + [(-50.0, 50.0)] * k)[:m]
+    total = weights.sum()
+    return weights / total if total > TINY else np.full(m, 1 / m)
 
 
 def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[FloatArray, FloatArray]:

@@ -102,23 +102,29 @@ def cross_fit_ahead(
         return CrossFit(classifier, posteriors_of(classifier, X, classes), np.arange(len(codes)))
     folds = make_folds(codes, classes, cv)
     held = np.concatenate([held for _, held in folds])
-    if not hasattr(classifier, "fit_out_of_fold"):
-        fitted = fit_classifier(classifier, X, labels)
-        posteriors = np.concatenate([_fold_posteriors(classifier, X, labels, classes, fold) for fold in folds])
-        return CrossFit(fitted, posteriors, held)
-    fitted = clone(classifier)
     # Two folds that one classifier has seen neither of, where they are parts of a whole.
     whole = len(folds) > 2 and len(np.unique(held)) == len(held) == len(codes)
     both = np.concatenate([folds[0][1], folds[len(folds) // 2][1]]) if measure and whole else np.empty(0, dtype=np.intp)
     rest = np.setdiff1d(held, both)
-    if not len(both) or count(codes[rest], len(classes)).min() == 0:
-        parts = fitted.fit_out_of_fold(X, labels, folds)
-        return CrossFit(fitted, check_posteriors(np.concatenate(parts), len(classes)), held)
-    *parts, of_both = fitted.fit_out_of_fold(X, labels, [*folds, (rest, both)])
+    if not len(both) or not hasattr(classifier, "fit_out_of_fold") or count(codes[rest], len(classes)).min() == 0:
+        fitted, parts = fit_in_folds(classifier, X, labels, classes, folds)
+        return CrossFit(fitted, np.concatenate(parts), held)
+    fitted, (*parts, of_both) = fit_in_folds(classifier, X, labels, classes, [*folds, (rest, both)])
     more = np.concatenate([parts[0], parts[len(folds) // 2]])
     shares = len(rest) / len(codes), (len(codes) + len(rest)) / (2 * len(codes))
     lead = measure_lead(of_both, more, codes[both], shares)
-    return CrossFit(fitted, check_posteriors(np.concatenate(parts), len(classes)), held, lead)
+    return CrossFit(fitted, np.concatenate(parts), held, lead)
+
+
+def fit_in_folds(
+    classifier: Any, X: Any, labels: LabelArray, classes: LabelArray, folds: list[tuple[IntArray, IntArray]]
+) -> tuple[Any, list[FloatArray]]:
+    """A classifier fitted to all data, and every fold's posteriors (m, k), made by a copy that has not seen it."""
+    if hasattr(classifier, "fit_out_of_fold"):
+        fitted = clone(classifier)
+        return fitted, [check_posteriors(part, len(classes)) for part in fitted.fit_out_of_fold(X, labels, folds)]
+    fitted = fit_classifier(classifier, X, labels)
+    return fitted, [_fold_posteriors(classifier, X, labels, classes, fold) for fold in folds]
 
 
 def _fold_posteriors(

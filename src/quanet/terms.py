@@ -34,6 +34,7 @@ class Terms:
     ----------
     unit : "words", runs of letters and digits; or "characters", runs of anything, in and across words.
     longest : words, or characters, of the longest terms; those of characters have two at least.
+    repeats : whether it counts how often a text has a term; otherwise every count is one.
 
     Attributes
     ----------
@@ -41,9 +42,10 @@ class Terms:
     idf : (d,) their weights.
     """
 
-    def __init__(self, unit: str, longest: int) -> None:
+    def __init__(self, unit: str, longest: int, *, repeats: bool = True) -> None:
         self.unit = unit
         self.longest = longest
+        self.repeats = repeats
 
     def fit_transform(self, texts: list[str]) -> csr_matrix:
         """Learn which terms are frequent enough, and weigh them: (n, d), float32."""
@@ -101,8 +103,8 @@ class Terms:
         indices, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.float32)
         ends = np.zeros(len(texts) + 1, dtype=np.int64)
         place = np.full(len(self.hashes), -1, dtype=np.int64)
-        words = self.unit == "words"
-        _count_terms(words, points, starts, kinds, self.longest, self.bits, column, place, indices, counts, ends)
+        how = self.unit == "words", self.repeats
+        _count_terms(*how, points, starts, kinds, self.longest, self.bits, column, place, indices, counts, ends)
         return indices[: ends[-1]].copy(), counts[: ends[-1]].copy(), np.diff(ends)
 
 
@@ -239,6 +241,7 @@ def _count_texts(
 @compiled
 def _count_terms(
     words: bool,
+    repeats: bool,
     points: Numbers,
     starts: Numbers,
     kinds: Numbers,
@@ -264,7 +267,7 @@ def _count_terms(
                 indices[filled] = j
                 counts[filled] = 1
                 filled += 1
-            else:
+            elif repeats:
                 counts[place[j]] += 1
         ends[i + 1] = filled
 

@@ -12,6 +12,7 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.calibration import fit_weights
 from quanet.contents import Contents, Likeness, of_length_one
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.logistic import Floats, fit_logistic, scores, sums
@@ -20,7 +21,8 @@ from quanet.terms import MANY_TEXTS, Terms, in_batches
 
 VIEWS = {"words": "words", "weighted words": "words", "characters": "characters"}  # and what their terms are made of
 LONGEST = {"words": 3, "characters": 5}
-SHRINKAGE = 3.0  # texts without evidence that are added to those with a term
+REPEATS = {"words": False, "characters": True}  # a word said twice says little more; two characters are often repeated
+SHRINKAGE = 10.0  # texts without evidence that are added to those with a term
 WEIGHTED = 0.3  # of C: weights know the labels already, so that regressions on them fit too closely otherwise
 EMBEDDED_TERMS = 20_000  # the embedding reads the most frequent terms: nearly as good, and a tenth of the size
 MOST_NUMBERS = 2**25  # of weights that are learnt together, to bound memory
@@ -72,18 +74,19 @@ def fit_terms(texts: list[str], *, longest: int = 2) -> tuple[TfidfVectorizer, c
 class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     r"""Linear models of three views of a text, averaged; trains in about a minute on 25,000 long reviews.
 
-    Each view is a logistic regression on terms weighted by TF-IDF (sublinear, rows of length one):
+    Each view is a logistic regression on terms weighted by TF-IDF, in rows of length one:
 
     ================  ==========================================================================================
-    "words"           runs of one to three words
+    "words"           runs of one to three words, each counted once a text
     "weighted words"  the same, each times how much it speaks for the class, :math:`r = \log \frac{p + \alpha \pi}
                       {q + \alpha (1 - \pi)} - \log \frac{\pi}{1 - \pi}`, where p texts of the class and q of the
                       others have the term, and :math:`\pi` is the share of the class
     "characters"      runs of two to five characters, which cope with endings, typing errors and any script
     ================  ==========================================================================================
 
-    Logits of the views are averaged. The weighting is that of Wang and Manning (2012), with ratios that rare terms
-    shrink to nothing. More than two classes are told apart one against the others.
+    Logits of the views are averaged: by the weights that are best out of fold, where a quantifier cross-fits it, and
+    evenly otherwise. The weighting of words is that of Wang and Manning (2012), with ratios that rare terms shrink to
+    nothing. More than two classes are told apart one against the others.
 
     Parameters
     ----------
@@ -91,6 +94,11 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     views : which of the three are read; fewer are faster.
     embedding_size : dimensions of `transform`: a truncated SVD of the most frequent terms, fitted without labels.
     random_state : seed of that SVD, and of the order in which the regressions visit texts.
+
+    Attributes
+    ----------
+    classes_ : (k,) sorted labels.
+    shares_ : the weight of every view; they sum to one.
 
     Examples
     --------
@@ -121,8 +129,8 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     def fit_out_of_fold(self, X: Iterable[str], y: Any, folds: list[tuple[IntArray, IntArray]]) -> list[FloatArray]:
         """Fit on everything; return each fold's posteriors, from regressions that have not seen its labels.
 
-        Terms and their TF-IDF are counted once, over all texts: they know no labels. What a term speaks for, and the
-        regressions, are learnt from each fold's own texts.
+        Terms and their rarity are counted once, over all texts: they know no labels. What a term speaks for, and the
+        regressions, are learnt from each fold's own texts; only the few weights of views from all folds.
         """
         texts, labels = check_texts(X), np.asarray(y)
         unknown = sorted(set(self.views) - set(VIEWS))
@@ -136,10 +144,10 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         self.terms_: dict[str, Terms] = {}
         self.weights_: dict[str, Floats] = {}
         signs = _signs(labels, self.classes_)
-        logits = [np.zeros((len(held), signs.shape[1])) for _, held in folds]
+        logits: dict[str, list[FloatArray]] = {}
         # The embedding reads words, so they are counted in any case.
         for unit in dict.fromkeys(["words", *(VIEWS[view] for view in self.views)]):
-            self.terms_[unit] = Terms(unit, LONGEST[unit])
+            self.terms_[unit] = Terms(unit, LONGEST[unit], repeats=REPEATS[unit])
             matrix = self.terms_[unit].fit_transform(texts)
             if unit == "words":
                 self._fit_embedding(matrix)
@@ -148,10 +156,20 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
                 self.contents_ = Contents.fit(matrix, codes, len(self.classes_), rng)
             for view in self.views:
                 if VIEWS[view] == unit:
-                    self.weights_[view] = self._fit_view(view, matrix, signs, folds, logits)
+                    self.weights_[view], logits[view] = self._fit_view(view, matrix, signs, folds)
         if not any(len(terms.hashes) for terms in self.terms_.values()):
             raise InvalidData(f"no words were found in the {len(texts)} texts. Is it the right column?")
-        return [_posteriors(added / len(self.views)) for added in logits]
+        self.shares_ = dict.fromkeys(self.weights_, 1 / len(self.weights_))
+        if folds and len(self.weights_) > 1:
+            # A text that a later fold holds out again counts once.
+            held, first = np.unique(np.concatenate([held for _, held in folds]), return_index=True)
+            views = [_by_class(np.concatenate(logits[view])[first]) for view in self.shares_]
+            found = fit_weights(views, np.searchsorted(self.classes_, labels[held]))
+            self.shares_ = dict(zip(self.shares_, found.tolist(), strict=True))
+        return [
+            _posteriors(sum((share * logits[view][at] for view, share in self.shares_.items()), np.zeros(1)))
+            for at in range(len(folds))
+        ]
 
     def predict_proba(self, X: Iterable[str]) -> FloatArray:
         """Posteriors (n, k), in the order of `classes_`."""
@@ -191,8 +209,11 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
             yield {unit: self.terms_[unit].transform(batch) for unit in units}
 
     def _classify(self, matrices: dict[str, csr_matrix]) -> FloatArray:
-        logits = [scores(matrices[VIEWS[view]], weights) for view, weights in self.weights_.items()]
-        return _posteriors(np.mean(logits, axis=0, dtype=float))
+        parts = (
+            self.shares_[view] * scores(matrices[VIEWS[view]], weights).astype(float)
+            for view, weights in self.weights_.items()
+        )
+        return _posteriors(sum(parts, np.zeros(1)))
 
     def _embed(self, matrices: dict[str, csr_matrix]) -> FloatArray:
         frequent = matrices["words"][:, : self.directions_.shape[1]]
@@ -211,9 +232,9 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         matrix: csr_matrix,
         signs: Floats,
         folds: list[tuple[IntArray, IntArray]],
-        logits: list[FloatArray],
-    ) -> Floats:
-        """Weights (d + 1, c) of regressions on everything; what those of the folds say is added to their `logits`."""
+    ) -> tuple[Floats, list[FloatArray]]:
+        """Weights (d + 1, c) of regressions on everything; and what those of the folds say of their held-out texts."""
+        logits = [np.zeros((len(held), signs.shape[1])) for _, held in folds]
         together = max(1, MOST_NUMBERS // (matrix.shape[1] + 1))
         fitted = []
         for c in range(signs.shape[1]):
@@ -231,9 +252,9 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
                 weights, _ = self._regress(view, matrix, own * seen, start=dual)
                 for at, fold in enumerate(part):
                     rows = self.terms_[VIEWS[view]].as_new(matrix, folds[fold][1])
-                    logits[fold][:, c] += scores(rows, weights[:, at : at + 1])[:, 0]
+                    logits[fold][:, c] = scores(rows, weights[:, at : at + 1])[:, 0]
         report(view, 1.0)
-        return np.hstack(fitted)
+        return np.hstack(fitted), logits
 
     def _regress(
         self, view: str, matrix: csr_matrix, signs: Floats, start: Floats | None = None
@@ -263,6 +284,11 @@ def _signs(labels: LabelArray, classes: LabelArray) -> Floats:
     """1 for the texts of a class, -1 for others: (n, k), or (n, 1) for the second of two classes."""
     positive = labels[:, None] == (classes[1:] if len(classes) == 2 else classes)
     return np.where(positive, 1, -1).astype(np.float32)
+
+
+def _by_class(logits: FloatArray) -> FloatArray:
+    """Logits (n, k), of (n, 1) for two classes."""
+    return logits if logits.shape[1] > 1 else np.hstack([np.zeros_like(logits), logits])
 
 
 def _posteriors(logits: FloatArray) -> FloatArray:

@@ -35,6 +35,12 @@ def test_shared_rows_are_precomputed_also_for_a_method_in_a_method():
     assert prepare(CC(), seed=0, device=None, shared=False).classifier is None
 
 
+def test_a_network_is_told_that_shared_rows_are_of_one_classifier():
+    assert prepare(QuaNet(), seed=0, device=None, shared=True, share=0.4).cv == 0.4
+    assert prepare(QuaNet(), seed=0, device=None, shared=True).cv == 20
+    assert prepare(QuaNet(), seed=0, device=None, shared=False, share=0.4).cv == 20
+
+
 def test_posteriors_are_for_methods_of_posteriors():
     assert reads_posteriors_only(CC())
     assert reads_posteriors_only(GridSearchQ(EMQ(), {"tol": [0.1]}))

@@ -5,6 +5,7 @@ import pytest
 import torch
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
 from sklearn.svm import LinearSVC
 
 from quanet import (
@@ -19,7 +20,7 @@ from quanet import (
     check_quantifier,
     evaluate,
 )
-from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
 from quanet.nn import estimator
 from quanet.nn.batches import Pool, base_estimate, pooled_inputs, training_batches
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
@@ -138,13 +139,41 @@ def hidden_in_the_embedding(n, seed, *, linear):
 
 def test_a_reader_is_used_when_the_embedding_clearly_improves_posteriors(small):
     rows, y = hidden_in_the_embedding(2000, 0, linear=True)
-    quantifier = QuaNet("precomputed", max_epochs=1, device="cpu", random_state=0).fit(rows, y)
+    quantifier = QuaNet("precomputed", cv=0.4, max_epochs=1, device="cpu", random_state=0).fit(rows, y)
     assert quantifier.rows_.reader is not None
     new, y_new = hidden_in_the_embedding(2000, 1, linear=True)
     read = quantifier.represent(new)[:, :2]
     assert (read.argmax(axis=1) == y_new).mean() > (new[:, :2].argmax(axis=1) == y_new).mean() + 0.1
-    without = QuaNet("precomputed", max_epochs=1, device="cpu", random_state=0).fit(ROWS, CODES)
+    without = QuaNet("precomputed", cv=0.4, max_epochs=1, device="cpu", random_state=0).fit(ROWS, CODES)
     assert without.rows_.reader is None  # the posteriors there are the true ones
+
+
+def test_cross_fitted_posteriors_are_never_read_again(small):
+    # Logits of a linear model that has not seen its own fold, beside its features: their difference tells the label.
+    rng = np.random.default_rng(0)
+    features, y = rng.normal(size=(400, 40)), np.arange(400) % 2
+    posteriors = cross_val_predict(LogisticRegression(), features, y, cv=20, method="predict_proba")
+    rows = np.hstack([posteriors, features])
+    tempted = QuaNet("precomputed", cv=0.4, max_epochs=1, device="cpu", random_state=0).fit(rows, y)
+    read = tempted.rows_.reader.predict_proba(np.hstack([np.log(posteriors), features]))
+    assert (read.argmax(axis=1) == y).mean() > 0.9  # of labels that have nothing to do with the features
+    quantifier = QuaNet("precomputed", max_epochs=1, device="cpu", random_state=0).fit(rows, y)
+    assert quantifier.rows_.reader is None
+    fitted = QuaNet(LogisticRegression(), max_epochs=1, device="cpu", random_state=0).fit(features, y)
+    assert fitted.rows_.reader is None
+
+
+def test_bags_of_the_papers_network_are_read_together_to_the_same_end(small, monkeypatch):
+    rows, y = hidden_in_the_embedding(300, 0, linear=True)
+    quantifier = QuaNet.paper("precomputed", max_epochs=1, device="cpu", random_state=0).fit(rows, y)
+    rng = np.random.default_rng(0)
+    bags = Bags([rng.integers(300, size=n) for n in (1, 30, 30, 7, 30)])
+    one_by_one = np.array([quantifier.predict(rows[bag]) for bag in np.split(bags.flat, np.cumsum(bags.sizes)[:-1])])
+    np.testing.assert_allclose(quantifier.predict_bags(rows, bags), one_by_one, atol=1e-12)
+    monkeypatch.setitem(estimator.AT_A_TIME, "cpu", 1)
+    np.testing.assert_allclose(quantifier.predict_bags(rows, bags), one_by_one, atol=1e-12)
+    with pytest.raises(InvalidBags, match="outside the pool"):
+        quantifier.predict_bags(rows[:5], bags)
 
 
 def test_the_network_is_used_when_it_shows_a_gain_on_instances_it_has_not_seen():

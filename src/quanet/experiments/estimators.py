@@ -183,14 +183,20 @@ def fits(value: Any, hint: Any) -> bool:
     return True
 
 
-def prepare(estimator: Any, *, seed: int, device: str | None, shared: bool) -> Any:
-    """Fill in what a plan leaves open: seeds that are None, devices that are "auto", classifiers of shared rows."""
+def prepare(estimator: Any, *, seed: int, device: str | None, shared: bool, share: float | None = None) -> Any:
+    """Fill in what a plan leaves open: seeds that are None, devices that are "auto", classifiers of shared rows.
+
+    `share` is that of the instances which shared rows are of, if one classifier was fitted to the others.
+    """
     fillings: dict[str, tuple[Any, Any]] = {"random_state": (None, seed)}
     if device is not None:
         fillings["device"] = ("auto", device)
     if shared:
         fillings["classifier"] = (None, "precomputed")
-    for name, value in estimator.get_params().items():
+    settings = estimator.get_params()
+    if shared and share is not None and {"classifier", "cv"} <= settings.keys():
+        estimator.set_params(cv=share)
+    for name, value in settings.items():
         default, filling = fillings.get(name.rpartition("__")[2], (..., ...))
         if default is not ... and value == default:
             estimator.set_params(**{name: filling})

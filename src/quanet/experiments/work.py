@@ -201,7 +201,8 @@ def _rows_for(job: Job, cell: Cell, method: Method) -> Rows:
 def _quantifier(job: Job, cell: Cell, method: Method, rows: Rows) -> Any:
     """The method as it is fitted: with its seed, and inside a search where there is a grid."""
     made = make(method.part, job.plan.python_path)
-    made = prepare(made, seed=cell.run, device=job.device, shared=method.classifier is not None)
+    share = None if job.plan.learn is None else 1 - job.plan.learn
+    made = prepare(made, seed=cell.run, device=job.device, shared=method.classifier is not None, share=share)
     if method.grid is None:
         return made
     splits: Any = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=cell.run)

@@ -77,11 +77,15 @@ def pooled_inputs(rows: FloatArray, statistics: Statistics, groups: int) -> tupl
     return pooled, np.concatenate([estimates, log_base[..., None] / 4, prior, size], axis=-1), log_base
 
 
-def sorted_inputs(rows: FloatArray, statistics: Statistics) -> tuple[FloatArray, FloatArray]:
-    """What the paper's network reads of bags (b, n, 2 + e): rows in order (b, n, 1 + e), statistics (b, 8)."""
-    order = np.argsort(rows[..., 1], axis=1)
-    ordered = np.take_along_axis(rows[..., 1:], order[..., None], axis=1)
-    return ordered, statistics.of_the_paper(np.ascontiguousarray(rows[..., :2]))
+def sorted_inputs(table: Tensor, indices: Tensor, statistics: Statistics) -> tuple[Tensor, Tensor]:
+    """What the paper's network reads of bags of rows of a table (m, 2 + e), given by their numbers (b, n).
+
+    Rows in order (b, n, 1 + e) and statistics (b, 8). Only posteriors leave the device.
+    """
+    posteriors = table[:, :2][indices]
+    order = indices.gather(1, posteriors[..., 1].argsort(dim=1, stable=True))
+    numbers = statistics.of_the_paper(posteriors.cpu().numpy())
+    return table[:, 1:][order], torch.as_tensor(numbers, device=table.device)
 
 
 def to_tensors(device: torch.device, *arrays: FloatArray) -> tuple[Tensor, ...]:

@@ -30,7 +30,8 @@ class RowMaker:
     classifier, cv : see `QuaNet`.
     refine : whether the embedding is reduced to its directions of largest variance, and posteriors are replaced by a
         reader's, a logistic regression on log posteriors and embedding, where out-of-fold ones are clearly better.
-        Otherwise the embedding is only standardised.
+        Otherwise the embedding is only standardised. Cross-fitted posteriors are never replaced: they differ from those
+        of a fit to everything by what their own labels would have added, so that a reader could read these off.
 
     Attributes
     ----------
@@ -53,8 +54,10 @@ class RowMaker:
             self.classifier: Any = None
             posteriors, embedding = self._split(X)
             held = np.arange(len(codes))
+            cross_fitted = not isinstance(self.cv, float)
         else:
             classifier = resolve_classifier(self.given, X, classes)
+            cross_fitted = False
             if not hasattr(classifier, "predict_proba"):
                 raise InvalidSetting(
                     f"QuaNet needs posteriors, like every network over bags; {classifier} has no predict_proba. "
@@ -73,14 +76,11 @@ class RowMaker:
                 posteriors = posteriors_of(self.classifier, _safe_indexing(X, held), classes)
             else:
                 found = cross_fit_ahead(classifier, X, codes, classes, cv=self.cv)
-                self.classifier, posteriors, held, self.lead = (
-                    found.classifier,
-                    found.posteriors,
-                    found.held,
-                    found.lead,
-                )
+                self.classifier, self.lead, cross_fitted = found.classifier, found.lead, True
+                posteriors, held = found.posteriors, found.held
             embedding = self._embed(_safe_indexing(X, held))
-        posteriors = self._learn_reader(posteriors, embedding, codes[held])
+        if not cross_fitted:
+            posteriors = self._learn_reader(posteriors, embedding, codes[held])
         self._learn_directions(embedding)
         return self._joined(posteriors, embedding), held
 
