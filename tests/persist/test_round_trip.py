@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC, LinearSVC
 
-from quanet import ACC, APP, CC, EMQ, PACC, PCC, Gaussians, TextClassifier, TrainPrevalence, load, save
+from quanet import ACC, APP, CC, EMQ, PACC, PCC, PWK, Gaussians, TextClassifier, TrainPrevalence, load, save
 from quanet.base import AggregativeQuantifier
 from quanet.persist.state import Reader, Writer
 from quanet.persist.trust import Trust
@@ -270,3 +270,10 @@ def test_long_lists_and_dictionaries_come_back():
     assert through_files(words) == words
     assert through_files(list(words)) == list(words)
     assert through_files(APP(bag_size=7)) == APP(bag_size=7)
+
+
+def test_neighbours_of_texts_keep_their_terms(tmp_path):
+    texts, labels = ["good film", "bad film", "fine plot", "poor plot"] * 5, ["yes", "no"] * 10
+    quantifier = PWK(3).fit(texts, labels)
+    save(quantifier, tmp_path / "model")  # a sparse matrix among them
+    assert load(tmp_path / "model").predict(texts[:7]).tolist() == quantifier.predict(texts[:7]).tolist()

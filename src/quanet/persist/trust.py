@@ -58,6 +58,8 @@ SKLEARN = frozenset(
         "sklearn.multiclass._ConstantPredictor",
         *(f"sklearn.neural_network._stochastic_optimizers.{name}" for name in ("AdamOptimizer", "SGDOptimizer")),
         "sklearn.tree._tree.Tree",
+        # Data alone, which skops writes as NumPy's arrays; neighbours of texts keep their terms so.
+        "scipy.sparse._csr.csr_matrix",
     }
 )
 
