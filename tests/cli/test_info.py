@@ -23,7 +23,7 @@ def test_it_says_what_a_model_is(call, model):
     assert said["classes"] == ["negative", "positive"]
     assert said["instances"] == 800
     assert said["prior"] == [0.5, 0.5]
-    assert said["facts"]["facts"]["text"] == "review"
+    assert said["facts"]["text"] == "review"
     assert said["bytes"] == sum(file.stat().st_size for file in model.iterdir())
     assert said["settings"]["calibration"] == "'bcts'"
 

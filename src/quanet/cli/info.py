@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 # What the sentence about the data, the table of errors and that of classes say too.
 SAID_ELSEWHERE = {"files", "text", "features", "label", "rows", "counts", "held_out", "method"}
-SAID = ("quanet_format", "quanet", "saved", "versions", "data", "results", "notes")
 CLASSES_SHOWN = 30
 
 
@@ -64,12 +63,8 @@ def info(
 def _own(facts: "Facts") -> dict[str, str]:
     """What was said of the model when it was saved."""
     said = {"data": facts.config.get("data", ""), "notes": facts.config.get("notes", "")}
-    others = {key: value for key, value in facts.config.items() if key not in SAID}
-    for key, value in others.items():
-        if isinstance(value, dict):
-            said |= {name: _written(one) for name, one in value.items() if name not in SAID_ELSEWHERE}
-        else:
-            said[key] = _written(value)
+    kept = facts.config.get("facts", {}).items()
+    said |= {name: _written(value) for name, value in kept if name not in SAID_ELSEWHERE}
     return {name: value for name, value in said.items() if value}
 
 
@@ -118,7 +113,6 @@ def _size(size: int) -> str:
 
 
 def _plain(facts: "Facts") -> dict[str, Any]:
-    config = dict(facts.config)
     return {
         "folder": str(facts.folder),
         "method": facts.method,
@@ -126,8 +120,7 @@ def _plain(facts: "Facts") -> dict[str, Any]:
         "classes": facts.classes,
         "prior": facts.prior,
         "instances": facts.instances,
-        **{key: config.pop(key) for key in SAID if key in config},
-        "facts": config,
+        **facts.config,
         "files": facts.files,
         "bytes": sum(facts.files.values()),
         "untrusted": facts.untrusted,
