@@ -6,6 +6,7 @@ import pytest
 
 from quanet import ACC, CC, EMQ, UPP, Gaussians, HDx, evaluate
 from quanet.answers import estimating
+from quanet.answers import reading as reading_module
 from quanet.answers.estimating import diagnose_reading, estimate_shares
 from quanet.answers.fitting import held_out_errors, read_labelled
 from quanet.answers.reading import Inputs, Reading, read_source
@@ -147,3 +148,39 @@ def test_a_column_of_numbers_is_no_text(tmp_path):
     source = Source([tmp_path / "new.jsonl"])
     with pytest.raises(InvalidData, match=r"new\.jsonl, row 2: column 'text' holds 5, not a text"):
         read_labelled(source, Inputs("text"), "text")
+
+
+def test_texts_of_a_group_about_something_else_raise_an_alarm():
+    rng = np.random.default_rng(0)
+
+    def write(topic, share, n):
+        positive = rng.random(n) < share
+        words = [rng.choice([f"{topic}{i}" for i in range(60)], 12) for _ in range(n)]
+        return [
+            " ".join([*found, "good" if one else "bad"]) for found, one in zip(words, positive, strict=True)
+        ], positive
+
+    texts, y = write("film", 0.5, 600)
+    quantifier = EMQ().fit(texts, y)
+    bags = [write("film", 0.8, 200)[0], write("film", 0.8, 200)[0][:140] + write("shoe", 0.8, 60)[0]]
+    reading = reading_of(quantifier, bags)
+    reading.texts, reading.places = [text for bag in bags for text in bag], np.arange(400)
+    found = estimate_shares(quantifier, reading, keys=[Key("kind")])
+    assert found.diagnoses == ("ok", "alarm")
+    assert found.diagnosis["contents"].severity == "alarm"
+    without = diagnose_reading(quantifier, reading_of(quantifier, bags[:1]))  # no texts were kept
+    assert "contents" not in [finding.name for finding in without]
+
+
+def test_every_text_of_a_stream_is_as_likely_to_be_kept(monkeypatch):
+    monkeypatch.setattr(reading_module, "KEPT", 200)
+    some = reading_module._Some(np.random.default_rng(0))
+    texts = [f"text {i}" for i in range(4000)]
+    for start in range(0, 4000, 300):
+        some.add(texts[start : start + 300])
+    assert [texts[place] for place in some.places] == some.texts
+    assert len(set(some.texts)) == 200
+    assert abs(some.places.mean() - 2000) < 250
+    monkeypatch.setattr(reading_module, "LETTERS", 50)
+    some.add(["x" * 1000])
+    assert sum(map(len, some.texts)) <= 50

@@ -13,12 +13,14 @@ from quanet.answers.shares import Key, Shares
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier, ReadInstances
+from quanet.diagnostics.contents import familiar_contents, unlike_training
 from quanet.diagnostics.diagnose import WIDE, diagnose, prior_shift_p_value, words_finding
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.regions import Interval
 
+TEXTS = 2_000  # whose contents are compared with training's
 LARGEST = 100_000  # instances that a diagnosis looks at; of more, as many drawn at random
 DRAWS = 20_000  # of a bootstrap, over all groups together
 FEW = 20  # instances, below which a formula for many promises too much
@@ -71,7 +73,7 @@ def estimate_shares(
         total=_first(total),
         total_counted=weights @ counted,
         diagnosis=diagnose_reading(quantifier, reading, level=level, seed=seed),
-        diagnoses=_diagnoses(quantifier, instances, bags, seed) if len(bags) > 1 else ("",),
+        diagnoses=_diagnoses(quantifier, reading, bags, seed) if len(bags) > 1 else ("",),
         skipped=reading.skipped,
         source=source,
         model=model or {},
@@ -87,6 +89,8 @@ def diagnose_reading(quantifier: Quantifier, reading: Reading, *, level: float =
     findings = list(_diagnosis(quantifier, instances, level, seed))
     if reading.unknown_words is not None:
         findings.append(words_finding(reading.unknown_words))
+    if len(reading.texts) >= FEW:
+        findings += familiar_contents(quantifier, reading.texts[:TEXTS], 1 - level)
     return Diagnosis(findings)
 
 
@@ -154,8 +158,10 @@ def _counted(quantifier: Quantifier, instances: ReadInstances, codes: Any, group
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def _diagnoses(quantifier: Quantifier, instances: ReadInstances, bags: Bags, seed: int) -> tuple[str, ...]:
+def _diagnoses(quantifier: Quantifier, reading: Reading, bags: Bags, seed: int) -> tuple[str, ...]:
     """Whether every group may be a mixture of the classes as training knew them: "ok" or "alarm", "" if not looked at.
+
+    Both its posteriors and its texts may say that it is none.
 
     With many groups some would look like drift by chance: an alarm counts only if it is among those that keep the
     share of false ones down (Benjamini and Hochberg 1995).
@@ -164,12 +170,16 @@ def _diagnoses(quantifier: Quantifier, instances: ReadInstances, bags: Bags, see
     chosen = chosen[bags.sizes[chosen] >= FEWEST]
     members = np.split(bags.flat, np.cumsum(bags.sizes)[:-1])
     severities = [""] * len(bags)
-    try:
-        p_values = [_p_value(quantifier, instances.take(members[at][:LARGEST]), seed) for at in chosen]
-    except InvalidData:  # too few held-out instances
-        return tuple(severities)
-    for at, p_value, real in zip(chosen, p_values, _discoveries([p or 0.0 for p in p_values]), strict=True):
-        severities[at] = "" if p_value is None else "alarm" if real else "ok"
+    owners = np.asarray(reading.codes)[reading.places]
+    p_values: list[tuple[int, float | None]] = []
+    for at in chosen.tolist():
+        texts = [reading.texts[place] for place in np.flatnonzero(owners == at)[:TEXTS]]
+        p_values.append((at, unlike_training(quantifier, texts) if len(texts) >= FEW else None))
+        with suppress(InvalidData):  # too few held-out instances
+            p_values.append((at, _p_value(quantifier, reading.instances.take(members[at][:LARGEST]), seed)))
+    known = [(at, p) for at, p in p_values if p is not None]
+    for (at, _), real in zip(known, _discoveries([p for _, p in known]), strict=True):
+        severities[at] = "alarm" if real or severities[at] == "alarm" else "ok"
     return tuple(severities)
 
 

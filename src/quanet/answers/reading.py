@@ -11,7 +11,7 @@ import numpy as np
 
 from quanet.answers.groups import Codes, Groups
 from quanet.answers.shares import Key
-from quanet.arrays import BoolArray, FloatArray
+from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.base import Quantifier, ReadInstances
 from quanet.data.columns import as_number, label_name
 from quanet.diagnostics.words import WordCounter, classifier_of
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 WORKERS = 2  # threads that read at a time; more would wait for each other
 COUNTED = 1000  # texts of a chunk whose words are counted: enough for a share
+KEPT = 10_000  # texts that are kept, drawn at random, to look at their contents
+LETTERS = 50_000_000  # in them at most
 NOTHING = {"", "na", "n/a", "nan", "null", "none"}  # what people write for a number that they do not have
 
 
@@ -99,6 +101,7 @@ class Reading:
     skipped : rows left out, by the reason.
     unknown_words : their share, where the classifier has a vocabulary.
     labels : how many rows have a label, by label, where asked for.
+    texts, places : some of the texts, drawn at random, and their places among the instances.
     """
 
     instances: ReadInstances
@@ -107,6 +110,35 @@ class Reading:
     skipped: dict[str, int]
     unknown_words: float | None
     labels: Counter[str] = field(default_factory=Counter)
+    texts: list[str] = field(default_factory=list)
+    places: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+
+class _Some:
+    """Some of the texts of a stream, each as likely as any other."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.texts: list[str] = []
+        self.places: IntArray = np.empty(0, dtype=np.intp)
+        self._rng, self._seen = rng, 0
+        self._keys: FloatArray = np.empty(0)
+        self._limit = 1.0  # no key above it is among the least
+
+    def add(self, texts: list[str]) -> None:
+        """Draw from more texts."""
+        drawn = self._rng.random(len(texts))
+        new = np.flatnonzero(drawn < self._limit)
+        keys = np.concatenate([self._keys, drawn[new]])
+        places = np.concatenate([self.places, self._seen + new])
+        kept = [*self.texts, *(texts[at] for at in new)]
+        order = np.argsort(keys)
+        letters = np.cumsum([len(kept[at]) for at in order])
+        most = min(KEPT, int(np.searchsorted(letters, LETTERS)))
+        if most < len(order):
+            self._limit = float(keys[order[most]])
+        order = order[:most]
+        self.texts, self.places, self._keys = [kept[at] for at in order], places[order], keys[order]
+        self._seen += len(texts)
 
 
 def read_source(
@@ -130,6 +162,7 @@ def read_source(
     """
     groups, skipped, labels = Groups(keys, form=form), Counter[str](), Counter[str]()
     words = WordCounter(classifier_of(quantifier))
+    some = _Some(np.random.default_rng(0))
     rows: list[NDArray[np.float32]] = []
     codes: list[Codes] = []
 
@@ -149,6 +182,7 @@ def read_source(
                 continue
             if inputs.text:
                 words.add(found[:: -(-len(found) // COUNTED)])
+                some.add(found)
             yield found
 
     rows += _in_threads(lambda found: quantifier.read(found).inputs.astype(np.float32), instances())
@@ -164,6 +198,8 @@ def read_source(
         dict(skipped),
         words.share,
         labels,
+        some.texts,
+        some.places,
     )
 
 

@@ -26,7 +26,8 @@ def print_table(shares: "Shares", *, everything: bool) -> None:
         few = int(shares.small.sum())
         note(f"few: below 20 instances, or an interval wider than 20 points, in {few:,} groups")
     if "alarm" in shares.diagnoses:
-        note(f"drift: unlike any mixture of the classes as in training, {shares.diagnoses.count('alarm'):,} groups")
+        count = shares.diagnoses.count("alarm")
+        note(f"drift: unlike training whatever the shares, in words or posteriors, {count:,} groups: rely on none")
     if shares.keys and "" in shares.diagnoses:
         note(f"Looked for drift in {len(shares.groups) - shares.diagnoses.count(''):,} groups, the largest")
 

@@ -7,13 +7,27 @@ from sklearn.frozen import FrozenEstimator
 
 from quanet.base import Quantifier
 from quanet.diagnostics.findings import Finding
-from quanet.diagnostics.words import surplus_words
+from quanet.diagnostics.words import classifier_of, surplus_words
 from quanet.text import TextClassifier, check_texts, is_text
 
 # Squared distance from training, as a share of the texts' own, up to which texts are of the same kind. Chosen on halves
 # of training sets: other films are at .0001, devices without dates at .0002, other days of tweets at .0005; earlier
 # and later years of device reviews at .0011 to .0016, of book reviews at .0018.
 SAME_KIND = 0.0005
+
+
+def unlike_training(quantifier: Quantifier, texts: list[str]) -> float | None:
+    """The p-value of texts being of the same kind as those of training; None where that cannot be said."""
+    classifier = _text_classifier(quantifier)
+    found = None if classifier is None else classifier.contents(texts)
+    return None if found is None else found.p_value(SAME_KIND)
+
+
+def _text_classifier(quantifier: Quantifier) -> TextClassifier | None:
+    classifier = classifier_of(quantifier)
+    while isinstance(classifier, FrozenEstimator):
+        classifier = classifier.estimator
+    return classifier if isinstance(classifier, TextClassifier) else None
 
 
 def familiar_contents(quantifier: Quantifier, X: Any, alpha: float) -> list[Finding]:
@@ -23,14 +37,9 @@ def familiar_contents(quantifier: Quantifier, X: Any, alpha: float) -> list[Find
     """
     if not (isinstance(X, Iterable) and is_text(X)):
         return []
-    classifier: Any = getattr(quantifier, "classifier_", None) or getattr(
-        getattr(quantifier, "rows_", None), "classifier", None
-    )
-    while isinstance(classifier, FrozenEstimator):
-        classifier = classifier.estimator
-    texts = check_texts(X)
-    found = classifier.contents(texts) if isinstance(classifier, TextClassifier) else None
-    if found is None:
+    classifier, texts = _text_classifier(quantifier), check_texts(X)
+    found = None if classifier is None else classifier.contents(texts)
+    if classifier is None or found is None:
         return []
     p_value, beyond = found.p_value(), found.p_value(SAME_KIND)
     numbers = {"p_value": p_value, "distance": found.distance, "p_beyond": beyond, "usual": SAME_KIND}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.diagnostics.findings import Finding
 from quanet.report.grouped import (
     class_rows,
     group_name,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from quanet.answers.shares import Shares
     from quanet.arrays import FloatArray
-    from quanet.diagnostics.findings import Diagnosis, Finding
+    from quanet.diagnostics.findings import Diagnosis
 
 TOLD = 3  # classes in the answer
 
@@ -58,7 +59,7 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
     return Summary(
         title=f"Shares in {shares.source}" if shares.source else "Shares",
         answer=_answer(shares, focus),
-        cautions=cautions_of(shares.diagnosis),
+        cautions=(*cautions_of(shares.diagnosis), *_drifted(shares)),
         facts=_facts(shares),
         sections=tuple(sections),
         settings=reproduction(settings, shares.model),
@@ -69,6 +70,25 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
 def cautions_of(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     """Findings that stand below the answer."""
     return tuple(finding for finding in diagnosis if finding.severity == "alarm")
+
+
+def _drifted(shares: Shares) -> tuple[Finding, ...]:
+    drifted = [
+        group_name(group) for group, found in zip(shares.groups, shares.diagnoses, strict=True) if found == "alarm"
+    ]
+    if not drifted:
+        return ()
+    named = listing(drifted) if len(drifted) <= TOLD else f"{listing(drifted[:TOLD])} and others"
+    return (
+        Finding(
+            "groups",
+            "alarm",
+            f"{many(len(drifted), 'group')} of {len(shares.groups):,} are unlike training, in words or posteriors, "
+            f"whatever their shares: {named}.",
+            "Where a group has words of its own, such as a product's name, classes may look different there: label a "
+            "small random part of it and use refine, or train on texts like these.",
+        ),
+    )
 
 
 def diagnosis_section(diagnosis: Diagnosis) -> Section:
@@ -125,13 +145,15 @@ def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
     columns += [Column("true " + str(name)) for name in shares.classes[-1 if two else 0 :]] if truth is not None else []
     rows = []
     for g, group in enumerate(shares.groups):
-        entries = [Entry(f"{shares.sizes[g]:,}", "*" if shares.small[g] else "")]
+        marks = "*" * bool(shares.small[g]) + "†" * (shares.diagnoses[g] == "alarm")
+        entries = [Entry(f"{shares.sizes[g]:,}", marks)]
         entries += [share_entry(*ends) for ends in zip(*_ends(shares, g), strict=True)]
         entries += [Entry(f"{100 * shares.counted[g, 1]:.1f}")] if two else []
         if truth is not None:
             entries += [Entry(f"{100 * share:.1f}") for share in truth[g][-1 if two else 0 :]]
         rows.append((group_name(group), tuple(entries)))
     notes = ["* A small group: its interval is too wide to say much."] if shares.small.any() else []
+    notes += ["† Unlike training, whatever its shares: do not rely on it."] if "alarm" in shares.diagnoses else []
     if two:
         notes.append("Counted: the share of predicted labels, not corrected.")
     title = f"Shares in %, with {level_text(shares.total.level)} intervals"
