@@ -221,3 +221,13 @@ def test_ctrl_c_leaves_what_was_there(call, files, monkeypatch, tmp_path, place,
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     monkeypatch.undo()
     assert np.isfinite(quanet.load(tmp_path / "model").predict(["good film", "bad one"])).all()
+
+
+@pytest.mark.parametrize(("method", "why"), [("EMQ", "There are too few held-out"), ("CC", "CC keeps no held-out")])
+def test_errors_that_cannot_be_measured_are_not_made_up(call, tmp_path, method, why):
+    texts, labels = draw(0.5, 30, 3)
+    pd.DataFrame({"text": texts, "label": labels}).to_csv(tmp_path / "train.csv", index=False)
+    code, _, err = call("fit", "train.csv", "--method", method, "-o", "model")
+    assert code == 0
+    assert f"{why} instances to measure errors by" in err
+    assert facts_of(tmp_path / "model")["held_out"] == {}

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from quanet import ACC, CC, EMQ, PACC, SVMQ, Gaussians, QuaNet, TextClassifier, WordBags, diagnose
+from quanet.diagnostics.diagnose import prior_shift_p_value
 from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
 from quanet.diagnostics.words import unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
@@ -26,6 +27,14 @@ def test_a_sound_bag_raises_no_alarm_with_any_method(method):
     assert found["prevalence"].severity == found["bag size"].severity == found["classifier"].severity == "ok"
     # At the usual level one sound bag of twenty is an alarm, and with few held-out instances some more.
     assert diagnose(fitted, bag, level=0.99)["prior shift"].severity == "ok"
+
+
+def test_the_test_for_prior_shift_can_be_had_alone():
+    for bag in (X[:200], 0 * X[:200]):
+        assert prior_shift_p_value(FITTED, bag, random_state=4) == pytest.approx(
+            diagnose(FITTED, FITTED.read(bag), random_state=4)["prior shift"].numbers["p_value"]
+        )
+    assert prior_shift_p_value(CC().fit(X, Y), X[:50]) is None
 
 
 def test_prior_shift_is_noted_as_another_prevalence_and_no_more():

@@ -2,8 +2,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quanet import ACC, Gaussians
 from quanet.simplex import count
-from quanet.uncertainty.conformal import Errors, draw_bags, least_held
+from quanet.uncertainty import conformal
+from quanet.uncertainty.conformal import Calibrations, Errors, calibrate_errors, draw_bags, least_held
 from quanet.uncertainty.held import Held, invert, towards_the_ends
 
 SHARES = towards_the_ends(21)
@@ -54,3 +56,29 @@ def test_bags_have_the_counts_asked_for():
 
 def test_the_fewest_held_out_instances():
     assert [least_held(level) for level in (0.5, 0.9, 0.95, 0.99)] == [3, 19, 39, 199]
+
+
+def test_bags_larger_than_any_calibrated_on_are_taken_to_be_as_uncertain_as_those(monkeypatch):
+    monkeypatch.setattr(conformal, "LARGEST", 64)
+    X, y = Gaussians().draw([0.5, 0.5], 400, rng=0)
+    quantifier = ACC().fit(X, y)
+    held = Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), 2)
+    calibrations = Calibrations(held, own=True, seed=0)
+    errors, _, shrink = calibrations.of_size(quantifier, 64)
+    for n in (100, 10**7):
+        found, _, factor = calibrations.of_size(quantifier, n)
+        assert found is errors
+        assert factor == shrink == 1.0
+    assert calibrations.of_size(quantifier, 60)[2] > 1
+
+
+def test_few_bags_at_a_time_are_the_same_bags(monkeypatch):
+    X, y = Gaussians().draw([0.5, 0.5], 200, rng=0)
+    quantifier = ACC().fit(X, y)
+    held = Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), 2)
+    errors = []
+    for together in (2**21, 1000):
+        monkeypatch.setattr(conformal, "AT_A_TIME", together)
+        found, _ = calibrate_errors(quantifier, held, size=10, own=True, rng=np.random.default_rng(0))
+        errors.append(found[1].errors)
+    np.testing.assert_array_equal(*errors)

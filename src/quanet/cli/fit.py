@@ -15,6 +15,7 @@ from quanet.cli.options import COLUMNS, HOW, OUTPUT, Encoding, Files, Force, Lab
 if TYPE_CHECKING:
     from quanet.answers.fitting import HeldOut, Labelled
     from quanet.answers.reading import Inputs
+    from quanet.base import Quantifier
     from quanet.data.streams import Source
 
 SHOWN = 12  # classes that are listed
@@ -100,7 +101,7 @@ def fit(
         seconds = time.perf_counter() - started
         with moving("Measuring errors on held-out instances"):
             errors = held_out_errors(quantifier, seed=seed)
-    _tell_errors(errors, name)
+    _tell_errors(errors, quantifier)
     facts = _facts(source, inputs, label, data, errors) | {"method": name, "seed": seed, "seconds": round(seconds, 1)}
     save(quantifier, output, data=_sentence(facts), results=_results(errors, name), facts=facts)
     size = sum(file.stat().st_size for file in output.iterdir())
@@ -151,11 +152,13 @@ def _tell(data: "Labelled", source: "Source") -> None:
     notes.print(counts_table(data.counts, SHOWN))
 
 
-def _tell_errors(errors: "HeldOut | None", name: str) -> None:
+def _tell_errors(errors: "HeldOut | None", quantifier: "Quantifier") -> None:
     from quanet.cli.tables import errors_table
 
+    name = type(quantifier).__name__
     if errors is None:
-        note(f"{name} keeps no held-out instances to measure errors by; `quanet evaluate` does so on other files.")
+        why = "There are too few held-out" if hasattr(quantifier, "held_rows_") else f"{name} keeps no held-out"
+        note(f"{why} instances to measure errors by; `quanet evaluate` does so on other files.")
         return
     note(f"Mean error of a share, on {errors.bags} held-out bags of {errors.bag_size} at prevalences from 0 to 1:")
     notes.print(errors_table(errors, name))

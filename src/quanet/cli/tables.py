@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "alarm": "bold red"}
 SIGNS = {"ok": "✓", "note": "·", "warning": "!", "alarm": "✗"}
 BAR = 24  # characters of a share of 100 %
+STRIP = 21  # characters from 0 to 100 %, 5 points each
 MOST = 200  # groups on a screen
 
 
@@ -174,9 +175,9 @@ def _bar(share: float) -> str:
 
 def _strip(shares: "Shares", g: int, c: int) -> str:
     """The interval on a line from 0 to 100 %, the estimate on it."""
-    places = [round(float(value[g, c]) * (BAR - 1)) for value in (shares.interval.lower, shares.interval.upper)]
-    at = round(float(shares.interval.estimate[g, c]) * (BAR - 1))
-    line = ["·"] * BAR
+    places = [round(float(value[g, c]) * (STRIP - 1)) for value in (shares.interval.lower, shares.interval.upper)]
+    at = round(float(shares.interval.estimate[g, c]) * (STRIP - 1))
+    line = ["·"] * STRIP
     line[places[0] : places[1] + 1] = "─" * (places[1] - places[0] + 1)
     line[at] = "●"
     start, end = places[0], places[1] + 1
