@@ -12,7 +12,7 @@ from quanet.report.shares import summarize_shares
 from tests.report.browser import CHROMIUM, browser
 from tests.report.made_answers import ALARM, by_product, made_evaluation
 
-if CHROMIUM is None and os.environ.get("CI") != "true":
+if CHROMIUM is None and os.environ.get("QUANET_BROWSER") != "required":
     pytest.skip("Chromium is not installed", allow_module_level=True)
 
 WIDE = """[...document.querySelectorAll('body *')].filter(one => !one.closest('.wide') && !one.closest('svg')

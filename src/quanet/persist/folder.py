@@ -181,7 +181,7 @@ def _checked_config(folder: Path) -> dict[str, Any]:
 
 def _config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
-        raise InvalidModel(f"there is no folder {folder}. Give the one that quanet.save has written.")
+        raise InvalidModel(f"there is no folder {folder}. Give one that quanet fit or quanet.save has written.")
     path = folder / CONFIG
     if not path.is_file():
         raise InvalidModel(f"{folder} is no quanet model: it has no {CONFIG}.")
