@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quanet.answers.evaluation import Evaluation
 from quanet.answers.shares import Key, Shares
-from quanet.bags import Bags
 from quanet.diagnostics.diagnose import diagnose
 from quanet.diagnostics.findings import Diagnosis
 from quanet.evaluation.limits import pool_limit
@@ -20,18 +19,16 @@ from quanet.report.numbers import points
 from quanet.report.shares import trend_section
 from quanet.simplex import prevalence_of
 from quanet.text import TextClassifier
-from quanet.uncertainty.closed import closed_form_of
-from quanet.uncertainty.intervals import predict_interval_bags
+from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quanet.arrays import FloatArray, IntArray
+    from quanet.arrays import FloatArray
     from quanet.base import Quantifier
     from quanet.data.dataset import Dataset
     from quanet.evaluation.results import Results
     from quanet.report.summary import Section, Summary
-    from quanet.uncertainty.regions import Interval
 
 MONTHS = 24
 LOWEST, HIGHEST = 0.2, 0.85  # true shares of the made-up months
@@ -69,7 +66,7 @@ def summarize_case(
         covered=((interval.lower <= bags.prevalences) & (bags.prevalences <= interval.upper)).astype(float),
         prior=train.prevalence,
         whole_truth=test.prevalence,
-        whole=large_interval(model, pool, np.arange(len(pool)), seed),
+        whole=predict_interval(model, pool, rng=seed),
         diagnosis=diagnose(as_refitted(model), pool, random_state=seed),
         limit=pool_limit(pool[:, : len(model.classes_)], test.y, model.classes_, bag_size=protocol.bag_size),
         protocol=f"{len(bags):,} bags of {protocol.bag_size:,} at 21 shares of {model.classes_[-1]}, 1 to 99 %",
@@ -99,7 +96,7 @@ def _two_years(model: Quantifier, pool: FloatArray, test: Dataset, size: int, se
         interval=predict_interval_bags(model, pool, bags, rng=seed),
         counted=counted,
         small=np.zeros(MONTHS, dtype=bool),
-        total=large_interval(model, pool, bags.flat, seed),
+        total=predict_interval(model, pool[bags.flat], rng=seed),
         total_counted=all_counted[0],
         diagnosis=Diagnosis([]),
         diagnoses=("",) * MONTHS,
@@ -115,14 +112,6 @@ def _two_years(model: Quantifier, pool: FloatArray, test: Dataset, size: int, se
         f"plain count of predicted labels by {points(plain)}.",
     )
     return replace(section, title="Two years of reviews", paragraphs=words)
-
-
-def large_interval(model: Quantifier, pool: FloatArray, members: IntArray, seed: int) -> Interval:
-    """The interval of one large bag; by formula where there is one, since calibration on such bags takes long."""
-    method: Literal["auto", "closed"] = "auto" if closed_form_of(model) is None else "closed"
-    found = predict_interval_bags(model, pool, Bags([members]), method=method, rng=seed)
-    parts = {part: getattr(found, part)[0] for part in ("estimate", "lower", "upper", "covariance", "sizes")}
-    return replace(found, **parts)
 
 
 def as_refitted(model: Quantifier) -> Quantifier:
