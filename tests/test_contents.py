@@ -97,7 +97,7 @@ def test_diagnose_says_so_also_of_a_loaded_model(tmp_path):
 def test_a_little_else_is_a_note(fitted):
     quantifier = CC(fitted)
     made, labels = texts(1200, 0.5, np.random.default_rng(0), odd=0.05)
-    bag, _ = texts(1500, 0.5, np.random.default_rng(5), odd=0.08)
+    bag, _ = texts(1500, 0.5, np.random.default_rng(5), odd=0.07)
     found = diagnose(quantifier.fit(made, labels), bag)["contents"]
     assert found.severity == "note"
     assert found.numbers["p_value"] < 0.05 <= found.numbers["p_beyond"]
