@@ -22,7 +22,7 @@ import pandas as pd
 
 ROWS = 2_000_000
 WORDS = 12  # of a short text
-HELPS = ("", "fit", "predict", "demo", "datasets", "experiment")
+HELPS = ("", "fit", "predict", "evaluate", "compare", "correct", "monitor", "info", "methods", "demo", "datasets", "experiment")
 
 
 def run(*words: str) -> tuple[float, float, float]:
