@@ -16,6 +16,7 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.base import Quantifier
 from quanet.classifiers import cross_fit, make_folds, posteriors_of, resolve_classifier
 from quanet.errors import InvalidSetting
+from quanet.evaluation.chosen import Chooser
 from quanet.evaluation.evaluate import DrawsBags, evaluate
 from quanet.methods.about import About
 from quanet.methods.baseline import TrainPrevalence
@@ -51,7 +52,7 @@ def default_classifiers(X: Any) -> list[Any]:
     return [make_pipeline(StandardScaler(with_mean=centred), LogisticRegression(C=C, max_iter=1000)) for C in STRENGTHS]
 
 
-class AutoQuantifier(Quantifier):
+class AutoQuantifier(Chooser):
     """Chooses method, calibration and classifier by their error on bags of held-out training data, and says why.
 
     Every classifier is fitted once for all methods: they share its out-of-fold posteriors, and meet the same bags of
@@ -220,21 +221,6 @@ class AutoQuantifier(Quantifier):
                 told = "; ".join(f"{one} {error:.4f}" for one, error in leaders.items())
                 lines.append(f"{word}, each at its best: {told}.")
         return "\n".join(lines)
-
-    def represent(self, X: Any) -> FloatArray:
-        """The rows of the chosen quantifier: (n, d)."""
-        check_is_fitted(self, "quantifier_")
-        return self.quantifier_.represent(X)
-
-    def _inputs(self, X: Any) -> FloatArray:
-        return self.quantifier_._inputs(X)  # noqa: SLF001
-
-    def _rows(self, inputs: FloatArray) -> FloatArray:
-        return self.quantifier_._rows(inputs)  # noqa: SLF001
-
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
-        """What the chosen quantifier makes of bags of rows: (..., n, d) -> (..., k)."""
-        return self.quantifier_.aggregate(rows)
 
 
 def _standard_error(values: FloatArray) -> float:

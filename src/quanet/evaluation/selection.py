@@ -8,12 +8,12 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.classifiers import make_folds
 from quanet.errors import InvalidSetting
+from quanet.evaluation.chosen import Chooser
 from quanet.evaluation.evaluate import DrawsBags, evaluate
 from quanet.methods.about import About
 from quanet.methods.ensemble import Grid, settings_of
@@ -23,7 +23,7 @@ from quanet.protocols import APP, UPP
 Setting = dict[str, Any]
 
 
-class GridSearchQ(Quantifier):
+class GridSearchQ(Chooser):
     """Grid search for a quantifier: the setting with the least error on bags of data held out from training.
 
     scikit-learn's GridSearchCV scores one bag, the held-out part itself, at one prevalence; here a protocol draws
@@ -124,21 +124,6 @@ class GridSearchQ(Quantifier):
             protocol = APP() if len(self.classes_) == 2 else UPP()
         results = [evaluate(one, held, labels[fold[1]], protocol, rng=self.random_state) for one in fitted]
         return [] if self.refit else fitted, [float(result.error(self.metric).mean()) for result in results]
-
-    def represent(self, X: Any) -> FloatArray:
-        """The rows of the chosen quantifier: (n, d)."""
-        check_is_fitted(self, "quantifier_")
-        return self.quantifier_.represent(X)
-
-    def _inputs(self, X: Any) -> FloatArray:
-        return self.quantifier_._inputs(X)  # noqa: SLF001
-
-    def _rows(self, inputs: FloatArray) -> FloatArray:
-        return self.quantifier_._rows(inputs)  # noqa: SLF001
-
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
-        """What the chosen quantifier makes of bags of rows: (..., n, d) -> (..., k)."""
-        return self.quantifier_.aggregate(rows)
 
 
 def along_paths(quantifier: Any, settings: list[Setting]) -> list[list[int]]:
