@@ -27,7 +27,7 @@ def print_table(shares: "Shares", *, everything: bool) -> None:
         note(f"few: below 20 instances, or an interval wider than 20 points, in {few:,} groups")
     if "alarm" in shares.diagnoses:
         count = shares.diagnoses.count("alarm")
-        note(f"drift: unlike training whatever the shares, in words or posteriors, {count:,} groups: rely on none")
+        note(f"drift: unlike training in words or posteriors, {count:,} groups; may be off by more than intervals say")
     if shares.keys and "" in shares.diagnoses:
         note(f"Looked for drift in {len(shares.groups) - shares.diagnoses.count(''):,} groups, the largest")
 

@@ -153,7 +153,8 @@ def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
             entries += [Entry(f"{100 * share:.1f}") for share in truth[g][-1 if two else 0 :]]
         rows.append((group_name(group), tuple(entries)))
     notes = ["* A small group: its interval is too wide to say much."] if shares.small.any() else []
-    notes += ["† Unlike training, whatever its shares: do not rely on it."] if "alarm" in shares.diagnoses else []
+    if "alarm" in shares.diagnoses:
+        notes.append("† Unlike training, whatever its shares: it may be off by more than its interval says.")
     if two:
         notes.append("Counted: the share of predicted labels, not corrected.")
     title = f"Shares in %, with {level_text(shares.total.level)} intervals"
