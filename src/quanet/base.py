@@ -56,6 +56,8 @@ class Quantifier(BaseEstimator, ABC):
     n_instances_ : how many labelled instances it has learnt from.
     held_rows_, held_codes_ : what it knows of instances that its classifier had not seen, and their classes, where it
         has such: intervals are calibrated on them.
+    held_groups_ : which of these instances are copies of one another: equal numbers for copies (`quanet.duplicates`),
+        or None where all are different. Copies are never split between what a classifier has seen and what it has not.
     lead_ : how much better its classifier is than those of the folds, which made the held-out rows (`quanet.lead`), or
         None where that is not known.
     """
@@ -65,6 +67,7 @@ class Quantifier(BaseEstimator, ABC):
     n_instances_: int
     held_rows_: FloatArray
     held_codes_: IntArray
+    held_groups_: IntArray | None
     lead_: FloatArray | None
 
     # Whether the first k columns of `_inputs` are posteriors.
@@ -146,9 +149,12 @@ class Quantifier(BaseEstimator, ABC):
         """A copy that has learnt from other held-out inputs (m, d); itself where it learns nothing from them."""
         return self
 
-    def _keep_held(self, inputs: FloatArray, codes: IntArray, lead: FloatArray | None = None) -> None:
+    def _keep_held(
+        self, inputs: FloatArray, codes: IntArray, lead: FloatArray | None = None, groups: IntArray | None = None
+    ) -> None:
         # Half the size of doubles, and far more exact than any estimate.
         self.held_rows_, self.held_codes_ = inputs.astype(np.float32), codes.astype(np.int32)
+        self.held_groups_ = None if groups is None else groups.astype(np.int32)
         self.lead_ = lead
 
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
@@ -175,11 +181,13 @@ class AggregativeQuantifier(Quantifier):
     ----------
     classifier : any scikit-learn classifier. None takes logistic regression for numbers and `TextClassifier` for texts;
         a fitted one stays as it is in ``FrozenEstimator(classifier)``, and X should then be data it has not seen;
-        "precomputed" means that X is the matrix of posteriors (n, k), its columns in the sorted order of the labels.
+        "precomputed" means that X is the matrix of posteriors (n, k). Columns of a table are matched to the classes by
+        name; those of an array are in the sorted order of the labels, as in `classes_`.
     cv : how posteriors for learning are made: a number of folds, a held-out share between 0 and 1, or a scikit-learn
         splitter. In the end the classifier is fitted to all data. Folds follow the order of the data: neighbours
         (reviews of one product, posts of one day) stay together, so posteriors are as good as on new products and days.
         Where new data mix with the old ones at random, ``StratifiedKFold(5, shuffle=True)`` matches better.
+        Copies of the same instance are always in the same fold (`quanet.duplicates`).
     """
 
     # Whether predicted labels will do, as one-hot rows, for a classifier that has no posteriors.
@@ -213,7 +221,7 @@ class AggregativeQuantifier(Quantifier):
                 f"{type(self).__name__} learns from. Hold out a larger share, or give a number of folds as cv."
             )
         self._fit_aggregation(posteriors, codes[held])
-        self._keep_held(posteriors, codes[held], fitted.lead)
+        self._keep_held(posteriors, codes[held], fitted.lead, fitted.groups)
         return self
 
     def represent(self, X: Any) -> FloatArray:

@@ -1,6 +1,5 @@
 """Which classifier a parameter means, and how it is fitted: checked labels, cross-fitting, checked posteriors."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,20 +8,24 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.duplicates import find_distinct
+from quanet.errors import InvalidData, InvalidSetting
+from quanet.folds import split_in_folds
+from quanet.instances import check_labels as check_labels
+from quanet.instances import check_matrix, is_text, posterior_columns
+from quanet.instances import check_posteriors as check_posteriors
 from quanet.lead import measure_lead
 from quanet.simplex import count, encode
-from quanet.text import TextClassifier, is_text
+from quanet.text import TextClassifier
 
 
 class PrecomputedPosteriors(BaseEstimator):
-    """A classifier whose instances are posteriors already."""
+    """A classifier whose instances are posteriors already; columns of a table are matched to the classes by name."""
 
     def __init__(self, classes: LabelArray) -> None:
         self.classes = classes
@@ -33,8 +36,14 @@ class PrecomputedPosteriors(BaseEstimator):
         return self.classes
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """The posteriors as they are: (n, k) -> (n, k)."""
-        return np.asarray(X, dtype=float)
+        """The posteriors in the order of `classes`: (n, k) -> (n, k)."""
+        posteriors, others = posterior_columns(X, self.classes)
+        return np.hstack([posteriors, others]) if others.shape[1] else posteriors
+
+
+def precomputed_posteriors(X: Any, classes: LabelArray) -> FloatArray:
+    """Checked posteriors (n, k) in the order of `classes`; columns of a table are matched by name."""
+    return check_posteriors(PrecomputedPosteriors(classes).predict_proba(X), len(classes))
 
 
 def resolve_classifier(classifier: Any, X: Any, classes: LabelArray) -> Any:
@@ -46,8 +55,7 @@ def resolve_classifier(classifier: Any, X: Any, classes: LabelArray) -> Any:
     if classifier is None:
         if is_text(X):
             return TextClassifier()
-        if np.ndim(X) == 1 and not hasattr(X, "tocsr"):
-            raise InvalidData("X is one column, and not of texts. Texts are strings; numbers need a matrix (n, d).")
+        check_matrix(X)
         # Sparse columns cannot be centred without filling them.
         return make_pipeline(StandardScaler(with_mean=not hasattr(X, "tocsr")), LogisticRegression(max_iter=1000))
     if isinstance(classifier, FrozenEstimator):
@@ -73,12 +81,14 @@ class CrossFit:
     held : (m,) whose they are.
     lead : (k, k + 1), how much better the classifier is than its copies (`quanet.lead`), or None where that was not
         asked for, or is not known.
+    groups : (m,) equal for copies of the same instance (`quanet.duplicates`), or None where all are different.
     """
 
     classifier: Any
     posteriors: FloatArray
     held: IntArray
     lead: FloatArray | None = None
+    groups: IntArray | None = None
 
 
 def cross_fit(
@@ -99,21 +109,26 @@ def cross_fit_ahead(
     """As `cross_fit`; where one more fold costs little, by `fit_out_of_fold`, also measure the classifier's lead."""
     labels = classes[codes]
     if isinstance(classifier, FrozenEstimator):
-        return CrossFit(classifier, posteriors_of(classifier, X, classes), np.arange(len(codes)))
-    folds = make_folds(codes, classes, cv)
+        # Equal posteriors are no copies: different instances may have the same.
+        distinct = None if isinstance(classifier.estimator, PrecomputedPosteriors) else find_distinct(X)
+        groups = None if distinct is None else distinct.owner
+        return CrossFit(classifier, posteriors_of(classifier, X, classes), np.arange(len(codes)), groups=groups)
+    distinct = find_distinct(X)
+    folds = split_in_folds(codes, classes, cv, distinct)
     held = np.concatenate([held for _, held in folds])
+    groups = None if distinct is None else distinct.owner[held]
     # Two folds that one classifier has seen neither of, where they are parts of a whole.
     whole = len(folds) > 2 and len(np.unique(held)) == len(held) == len(codes)
     both = np.concatenate([folds[0][1], folds[len(folds) // 2][1]]) if measure and whole else np.empty(0, dtype=np.intp)
     rest = np.setdiff1d(held, both)
     if not len(both) or not hasattr(classifier, "fit_out_of_fold") or count(codes[rest], len(classes)).min() == 0:
         fitted, parts = fit_in_folds(classifier, X, labels, classes, folds)
-        return CrossFit(fitted, np.concatenate(parts), held)
+        return CrossFit(fitted, np.concatenate(parts), held, groups=groups)
     fitted, (*parts, of_both) = fit_in_folds(classifier, X, labels, classes, [*folds, (rest, both)])
     more = np.concatenate([parts[0], parts[len(folds) // 2]])
     shares = len(rest) / len(codes), (len(codes) + len(rest)) / (2 * len(codes))
     lead = measure_lead(of_both, more, codes[both], shares)
-    return CrossFit(fitted, np.concatenate(parts), held, lead)
+    return CrossFit(fitted, np.concatenate(parts), held, lead, groups)
 
 
 def fit_in_folds(
@@ -137,40 +152,6 @@ def _fold_posteriors(
     seen, held = fold
     fitted = fit_classifier(classifier, _safe_indexing(X, seen), labels[seen])
     return posteriors_of(fitted, _safe_indexing(X, held), classes)
-
-
-def make_folds(codes: IntArray, classes: LabelArray, cv: Any) -> list[tuple[IntArray, IntArray]]:
-    """Training and held-out instances of every fold; `cv` as in `AggregativeQuantifier`."""
-    counts = count(codes, len(classes))
-    rarest = int(counts.argmin())
-    name = classes.tolist()[rarest]
-    if counts[rarest] < 2:
-        raise InvalidData(
-            f"class {name!r} has one instance, so a classifier cannot be fitted without it. "
-            "Add instances, or give a fitted classifier: FrozenEstimator(classifier)."
-        )
-    if isinstance(cv, float):
-        if not 0 < cv < 1:
-            raise InvalidSetting(f"cv as a held-out share lies between 0 and 1; got {cv}.")
-        splitter: Any = StratifiedShuffleSplit(n_splits=1, test_size=cv, random_state=0)
-    elif isinstance(cv, int | np.integer):
-        if cv < 2:
-            raise InvalidSetting(f"cv needs at least 2 folds, or a share between 0 and 1; got {cv}.")
-        if counts[rarest] < cv:
-            warnings.warn(
-                f"class {name!r} has {counts[rarest]} instances, fewer than the {cv} folds; "
-                f"{counts[rarest]} folds are used.",
-                QuanetWarning,
-                stacklevel=4,
-            )
-        # Not shuffled: neighbours in a file, such as reviews of one day or author, stay in one fold.
-        splitter = StratifiedKFold(min(int(cv), int(counts[rarest])))
-    else:
-        splitter = check_cv(cv)
-    try:
-        return list(splitter.split(np.zeros(len(codes)), codes))
-    except ValueError as error:
-        raise InvalidSetting(f"cv={cv} cannot split {len(codes)} instances: {error}") from error
 
 
 def fit_classifier(classifier: Any, X: Any, labels: LabelArray) -> Any:
@@ -202,50 +183,3 @@ def _explained(classifier: Any, error: ValueError) -> Exception:
     if isinstance(error, InvalidData):
         return error
     return InvalidData(f"{type(classifier).__name__} cannot use X: {' '.join(str(error).split())}")
-
-
-def check_posteriors(posteriors: ArrayLike, k: int) -> FloatArray:
-    """Return posteriors (n, k) with rows that sum to one exactly, or say which row is no probability vector."""
-    values = np.asarray(posteriors, dtype=float)
-    if values.ndim != 2 or values.shape[1] != k:
-        raise InvalidData(
-            f"posteriors need one column for each of the {k} classes; their shape is {values.shape}."
-            + (" Stack [1 - p, p] for two classes." if values.ndim == 1 and k == 2 else "")
-        )
-    total = values @ np.ones(k)  # as `sum`, and faster over so short an axis
-    # A NaN fails every comparison, so it is caught here too.
-    wrong = ~(np.abs(total - 1) <= 1e-3)
-    if values.size and not values.min() >= 0:
-        wrong |= (values < 0).any(axis=1)
-    if wrong.any():
-        first = int(wrong.argmax())
-        raise InvalidData(
-            f"row {first} of the posteriors is {values[first].tolist()}, which is no probability vector: "
-            f"values are at least 0 and sum to 1. {int(wrong.sum())} of {len(values)} rows are like that."
-        )
-    return values / total[:, None]
-
-
-def check_labels(y: ArrayLike, n: int) -> LabelArray:
-    """Return the labels (n,) as an array, or say what keeps them from naming one class for every instance."""
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise InvalidData(f"y is one label for each instance, of shape (n,); its shape is {labels.shape}.")
-    if len(labels) != n:
-        raise InvalidData(f"X has {n} instances but y has {len(labels)} labels. Give one for each.")
-    if n == 0:
-        raise InvalidData("X and y are empty. Give labelled instances to learn from.")
-    complete = labels.dtype.kind in "biuUS"  # the others can hold NaN, NaT or None
-    missing = [] if complete else [at for at, label in enumerate(labels.tolist()) if _is_missing(label)]
-    if missing:
-        raise InvalidData(f"y has {len(missing)} missing labels, the first at position {missing[0]}. Drop those rows.")
-    if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
-        raise InvalidData("y has fractions, so it looks like a measurement; labels name classes. Bin it first.")
-    return labels
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA, which neither is nor is not itself
-        return True

@@ -15,6 +15,8 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.calibration import fit_weights
 from quanet.contents import Contents, Likeness, of_length_one
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.instances import check_texts as check_texts
+from quanet.instances import is_text as is_text
 from quanet.logistic import Floats, fit_logistic, scores, sums
 from quanet.progress import report
 from quanet.terms import MANY_TEXTS, Terms, in_batches
@@ -26,33 +28,6 @@ SHRINKAGE = 10.0  # texts without evidence that are added to those with a term
 WEIGHTED = 0.3  # of C: weights know the labels already, so that regressions on them fit too closely otherwise
 EMBEDDED_TERMS = 20_000  # the embedding reads the most frequent terms: nearly as good, and a tenth of the size
 MOST_NUMBERS = 2**25  # of weights that are learnt together, to bound memory
-
-
-def is_text(X: Any) -> bool:
-    """Whether X is one column of texts rather than a matrix of numbers."""
-    if isinstance(X, str):
-        return True
-    if getattr(X, "ndim", 1) != 1 or hasattr(X, "tocsr"):
-        return False
-    dtype = getattr(X, "dtype", None)
-    if dtype is not None and getattr(dtype, "kind", "O") in "biufc":
-        return False
-    return any(isinstance(item, str) for item in X)
-
-
-def check_texts(X: Any) -> list[str]:
-    """Return the texts as a list, or say which one is none."""
-    if isinstance(X, str):
-        raise InvalidData(f"X is one string, {X[:40]!r}; give a list of texts, even for one.")
-    texts = list(X)
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            wrong = sum(not isinstance(other, str) for other in texts)
-            raise InvalidData(
-                f"the text at position {position} is {text!r}, not a string, and so are {wrong - 1} others. "
-                "Drop those rows, or replace them by ''."
-            )
-    return texts
 
 
 def fit_terms(texts: list[str], *, longest: int = 2) -> tuple[TfidfVectorizer, csr_matrix]:

@@ -8,15 +8,15 @@ import numpy as np
 
 from quanet.answers.labelled import read_pool
 from quanet.answers.reading import Inputs
-from quanet.arrays import LabelArray
+from quanet.arrays import BoolArray, IntArray, LabelArray
 from quanet.base import Quantifier
 from quanet.data.columns import as_labels
+from quanet.duplicates import split_groups
 from quanet.errors import InvalidData
 from quanet.methods.counting import classify_and_count
 from quanet.metrics import absolute_error
 from quanet.protocols import UPP
-from quanet.simplex import count
-from quanet.uncertainty.held import aggregate_bags
+from quanet.uncertainty.held import Held, aggregate_bags, kept_of
 
 if TYPE_CHECKING:
     from quanet.data.streams import Source
@@ -93,12 +93,13 @@ def held_out_errors(quantifier: Quantifier, *, seed: int = 0) -> HeldOut | None:
     if not (quantifier._reads_posteriors and hasattr(quantifier, "held_rows_")):  # noqa: SLF001
         return None
     k = len(quantifier.classes_)
-    inputs, codes = quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp)
-    if count(codes, k).min() < 2 * FEWEST:
+    held = kept_of(quantifier)
+    inputs, codes = held.inputs, held.codes
+    if held.distinct.min() < 2 * FEWEST:
         return None
     rng = np.random.default_rng(seed)
-    half = _halves(codes, rng)
-    size = min(BAG_SIZE, len(codes) // 4)
+    half = halves(held, rng)
+    size = min(BAG_SIZE, int(held.distinct.sum()) // 4)
     errors, counted = [], []
     for own in (half, ~half):
         relearnt = quantifier._relearnt(inputs[~own], codes[~own])  # noqa: SLF001
@@ -110,10 +111,14 @@ def held_out_errors(quantifier: Quantifier, *, seed: int = 0) -> HeldOut | None:
     return HeldOut(float(np.mean(errors)), float(np.mean(counted)), BAGS, size)
 
 
-def _halves(codes: Any, rng: np.random.Generator) -> Any:
-    """Half of the instances of every class, at random, as a mask (n,)."""
-    half = np.zeros(len(codes), dtype=bool)
-    for c in np.unique(codes):
-        members = rng.permutation(np.flatnonzero(codes == c))
-        half[members[: len(members) // 2]] = True
-    return half
+def halves(held: Held, rng: np.random.Generator) -> BoolArray:
+    """Half of the different instances of every class, at random, with their copies: a mask (n,)."""
+
+    def half_of_each(codes: IntArray) -> IntArray:
+        half = np.zeros(len(codes), dtype=np.intp)
+        for c in np.unique(codes):
+            members = rng.permutation(np.flatnonzero(codes == c))
+            half[members[: len(members) // 2]] = 1
+        return half
+
+    return split_groups(held.groups, held.codes, half_of_each) == 1

@@ -8,8 +8,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.duplicates import find_distinct, split_distinct
 from quanet.errors import InvalidData, InvalidSetting
-from quanet.simplex import classes_of, prevalence_of
+from quanet.simplex import classes_of, encode, prevalence_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,19 +64,30 @@ class Dataset:
         return self.take(np.flatnonzero([label not in labels for label in self.y.tolist()]))
 
     def split(self, share: float, *, rng: np.random.Generator | int) -> tuple["Dataset", "Dataset"]:
-        """Two parts, the first with `share` of every class, drawn at random; both in their first order."""
+        """Two parts, the first with `share` of every class, drawn at random; both in their first order.
+
+        Copies of an instance (`quanet.duplicates`) are in the same part.
+        """
+        first, second = self.split_positions(share, rng=rng)
+        return self.take(first), self.take(second)
+
+    def split_positions(self, share: float, *, rng: np.random.Generator | int) -> tuple[IntArray, IntArray]:
+        """Positions of the instances in the two parts that `split` makes."""
         if not 0 < share < 1:
             raise InvalidSetting(f"a share lies between 0 and 1; got {share}.")
         rng = np.random.default_rng(rng)
-        first = np.zeros(len(self), dtype=bool)
-        for label in self.classes.tolist():
-            members = rng.permutation(np.flatnonzero(self.y == label))
-            first[members[: round(share * len(members))]] = True
-        return self.take(np.flatnonzero(first)), self.take(np.flatnonzero(~first))
+
+        def in_first(codes: IntArray) -> IntArray:
+            chosen = np.zeros(len(codes), dtype=np.intp)
+            for c in range(len(self.classes)):
+                members = rng.permutation(np.flatnonzero(codes == c))
+                chosen[members[: round(share * len(members))]] = 1
+            return chosen
+
+        first = split_distinct(self.X, encode(self.y, self.classes), in_first)
+        return np.flatnonzero(first == 1), np.flatnonzero(first == 0)
 
     def without_duplicates(self) -> "Dataset":
-        """The first of all instances with the same text; only for texts."""
-        first: dict[str, int] = {}
-        for position, text in enumerate(self.X):
-            first.setdefault(text, position)
-        return self.take(np.fromiter(first.values(), dtype=np.intp))
+        """The first of all copies of an instance (`quanet.duplicates`), texts or numbers."""
+        distinct = find_distinct(self.X)
+        return self if distinct is None else self.take(distinct.first)

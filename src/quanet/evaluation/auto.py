@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.base import Quantifier
-from quanet.classifiers import cross_fit, make_folds, posteriors_of, resolve_classifier
+from quanet.classifiers import cross_fit, posteriors_of, resolve_classifier
 from quanet.errors import InvalidSetting
 from quanet.evaluation.chosen import Chooser
 from quanet.evaluation.evaluate import DrawsBags, evaluate
+from quanet.folds import make_folds
 from quanet.methods.about import About
 from quanet.methods.baseline import TrainPrevalence
 from quanet.methods.counting import ACC, CC, PACC
@@ -117,7 +118,7 @@ class AutoQuantifier(Chooser):
             raise InvalidSetting("there is nothing to choose from. Give at least one method and one classifier.")
         if find_metric(self.metric).per_class:
             raise InvalidSetting(f"{self.metric} is one number for each class; a choice needs one for a bag.")
-        folds = make_folds(codes, self.classes_, self.cv)
+        folds = make_folds(X, codes, self.classes_, self.cv)
         errors: dict[tuple[int, int | None], list[FloatArray]] = {}
         for seen, held in folds:
             for candidate, found in self._try(X, codes, (seen, held), methods, classifiers):

@@ -11,10 +11,10 @@ from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
-from quanet.classifiers import make_folds
 from quanet.errors import InvalidSetting
 from quanet.evaluation.chosen import Chooser
 from quanet.evaluation.evaluate import DrawsBags, evaluate
+from quanet.folds import make_folds
 from quanet.methods.about import About
 from quanet.methods.ensemble import Grid, settings_of
 from quanet.metrics import find_metric
@@ -91,7 +91,7 @@ class GridSearchQ(Chooser):
             raise InvalidSetting(
                 f"{metric.name} is one number for each class; a search needs one for a bag, such as ae."
             )
-        folds = make_folds(codes, self.classes_, self.cv)
+        folds = make_folds(X, codes, self.classes_, self.cv)
         if not self.refit and len(folds) > 1:
             raise InvalidSetting(
                 f"refit=False keeps what was fitted, but there are {len(folds)} folds. Hold out a share."

@@ -28,6 +28,7 @@ from quanet.experiments.estimators import make, needs_seed, prepare, reads_poste
 from quanet.experiments.plan import Method, Plan
 from quanet.experiments.provenance import hardware, versions
 from quanet.experiments.store import About, Store, from_npz, to_npz, write
+from quanet.folds import Folds
 from quanet.simplex import encode
 
 HELD_OUT = 0.4  # of the rows that methods learn from, for choosing settings
@@ -82,8 +83,7 @@ class Rows:
 
 def split_of(train: Dataset, share: float, seed: int) -> tuple[IntArray, IntArray]:
     """Positions of the instances that `Dataset.split` puts into its first and second part."""
-    first, second = Dataset(np.arange(len(train)), train.y).split(share, rng=seed)
-    return first.X, second.X
+    return train.split_positions(share, rng=seed)
 
 
 def make_rows(job: Job, dataset: str, classifier: str, run: int) -> float | Failure:
@@ -96,7 +96,8 @@ def make_rows(job: Job, dataset: str, classifier: str, run: int) -> float | Fail
             said = plan.classifiers[classifier]
             model = prepare(make(said.part, plan.python_path), seed=run, device=job.device, shared=False)
             if said.grid is not None:
-                model = GridSearchCV(model, values_of(said.grid), scoring="neg_log_loss", error_score="raise")
+                scored = {"scoring": "neg_log_loss", "error_score": "raise"}
+                model = GridSearchCV(model, values_of(said.grid), cv=Folds(), **scored)
             fitted, posteriors, held = _held_out(plan, model, parts.train, run)
             embeds = hasattr(fitted, "transform") and (plan.learn is not None or hasattr(fitted, "fit_out_of_fold"))
             arrays = {"held": held, "posteriors": posteriors}

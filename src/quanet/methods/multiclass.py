@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.classifiers import check_posteriors
+from quanet.classifiers import precomputed_posteriors
 from quanet.errors import InvalidData
 from quanet.methods.about import About
 
@@ -96,11 +96,11 @@ class OneVsRest(Quantifier):
     def _views(self, X: Any) -> list[Any]:
         """What each copy is given: X, or its class's posterior and the rest."""
         k = len(self.classes_)
-        if k == 2:
-            return [X]
         if getattr(self.quantifier, "classifier", None) != "precomputed":
-            return [X] * k
-        posteriors = check_posteriors(X, k)
+            return [X] if k == 2 else [X] * k
+        posteriors = precomputed_posteriors(X, self.classes_)
+        if k == 2:
+            return [posteriors]
         return [np.column_stack([1 - posteriors[:, c], posteriors[:, c]]) for c in range(k)]
 
     def represent(self, X: Any) -> FloatArray:

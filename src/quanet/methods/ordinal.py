@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.classifiers import check_posteriors
+from quanet.classifiers import precomputed_posteriors
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import (
@@ -327,7 +327,7 @@ class FrankHall(Quantifier):
         k = len(self.classes_)
         if getattr(self.quantifier, "classifier", None) != "precomputed":
             return [X] * (k - 1)
-        reached = np.clip(check_posteriors(X, k)[:, self.ladder_].cumsum(axis=1), 0, 1)
+        reached = np.clip(precomputed_posteriors(X, self.classes_)[:, self.ladder_].cumsum(axis=1), 0, 1)
         return [np.column_stack([1 - reached[:, at], reached[:, at]]) for at in range(k - 1)]
 
     def represent(self, X: Any) -> FloatArray:

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from quanet.arrays import FloatArray, IntArray
+from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
+from quanet.duplicates import split_groups
 from quanet.nn.statistics import Statistics
 from quanet.protocols import UPP
 from quanet.simplex import smooth
@@ -18,25 +19,38 @@ CERTAIN = 1e-4  # group means are kept this far from 0 and 1 before their log-od
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Rows (m, k + e), posteriors first, and classes (m,) of the instances that bags are drawn from."""
+    """Rows (m, k + e), posteriors first, and classes (m,) of the instances that bags are drawn from.
+
+    `groups` (m,) are equal for copies of an instance; None where all are different.
+    """
 
     rows: FloatArray
     codes: IntArray
     k: int
+    groups: IntArray | None = None
 
     def draw(self, b: int, n: int, *, rng: np.random.Generator) -> Bags:
         """Bags of n instances at prevalences uniform on the simplex."""
         return UPP(bag_size=n, repeats=b).draw(self.codes, rng=rng, classes=np.arange(self.k))
 
     def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator) -> list["Pool"]:
-        """Disjoint pools with these shares of every class, drawn at random."""
-        member = np.empty(len(self.codes), dtype=np.intp)
+        """Disjoint pools with these shares of every class, drawn at random; copies of an instance are in the same."""
         bounds = np.cumsum(shares) / sum(shares)
-        for c in range(self.k):
-            positions = rng.permutation(np.flatnonzero(self.codes == c))
-            # Half an instance off, so that rounding favours no part.
-            member[positions] = np.searchsorted(bounds, (np.arange(len(positions)) + 0.5) / len(positions))
-        return [Pool(self.rows[member == part], self.codes[member == part], self.k) for part in range(len(shares))]
+
+        def parts_of(codes: IntArray) -> IntArray:
+            member = np.empty(len(codes), dtype=np.intp)
+            for c in range(self.k):
+                positions = rng.permutation(np.flatnonzero(codes == c))
+                # Half an instance off, so that rounding favours no part.
+                member[positions] = np.searchsorted(bounds, (np.arange(len(positions)) + 0.5) / len(positions))
+            return member
+
+        member = split_groups(self.groups, self.codes, parts_of)
+        return [self._take(member == part) for part in range(len(shares))]
+
+    def _take(self, chosen: BoolArray) -> "Pool":
+        groups = None if self.groups is None else self.groups[chosen]
+        return Pool(self.rows[chosen], self.codes[chosen], self.k, groups)
 
 
 def base_estimate(posteriors: FloatArray, statistics: Statistics) -> FloatArray:

@@ -160,10 +160,10 @@ class QuaNet(Quantifier):
         if self.network == "paper" and k != 2:
             raise InvalidSetting(f"the paper's network is for two classes; y has {k}. Take QuaNet().")
         self.rows_ = RowMaker(classifier_to_fit(self), cv=self.cv, refine=self.network == "residual")
-        rows, held = self.rows_.fit(X, codes, self.classes_)
+        rows, held, groups = self.rows_.fit(X, codes, self.classes_)
         self.statistics_ = Statistics.fit(rows[:, :k], codes[held])
         rng = np.random.default_rng(self.random_state)
-        train_pool, stop_pool, guard_pool = Pool(rows, codes[held], k).parts(self._shares(), rng=rng)
+        train_pool, stop_pool, guard_pool = Pool(rows, codes[held], k, groups).parts(self._shares(), rng=rng)
         with seeded(device, int(rng.integers(2**63))), one_thread():
             self._train(train_pool, stop_pool, device, rng)
         # Estimates are made in double precision, so that a bag's neighbours change nothing, not even by rounding.
@@ -176,7 +176,8 @@ class QuaNet(Quantifier):
         if self.corrects_:  # bags that the network has learnt from would flatter it
             parts = stop_pool, guard_pool
             rows, codes = np.concatenate([p.rows for p in parts]), np.concatenate([p.codes for p in parts])
-        self._keep_held(rows, codes, self.rows_.lead)
+            groups = None if groups is None else np.concatenate([p.groups for p in parts if p.groups is not None])
+        self._keep_held(rows, codes, self.rows_.lead, groups)
         return self
 
     def represent(self, X: Any) -> FloatArray:

@@ -130,7 +130,7 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
                 "Add labelled texts of the others."
             )
         codes = encode(labels, classes)
-        seen, held = hold_out(codes, classes, self.held_out, rng=rng)
+        seen, held = hold_out(codes, classes, self.held_out, texts=texts, rng=rng)
         vocabulary = most_frequent_words(texts, self.words)
         ids, lengths = encode_words(texts, vocabulary, self.length)
         pool = TextPool.on(device, ids, lengths, codes)

@@ -5,15 +5,24 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.calibration import calibrate
-from quanet.classifiers import check_posteriors, cross_fit_ahead, fit_classifier, posteriors_of, resolve_classifier
+from quanet.classifiers import (
+    check_posteriors,
+    cross_fit_ahead,
+    fit_classifier,
+    posteriors_of,
+    resolve_classifier,
+)
+from quanet.duplicates import Distinct, find_distinct
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.folds import make_folds, split_in_folds
+from quanet.instances import posterior_columns
 from quanet.text import TextClassifier
 
 DIRECTIONS = 16  # of the embedding, by variance, that are kept when it is reduced
@@ -46,8 +55,8 @@ class RowMaker:
         self.reader: Any = None
         self.lead: FloatArray | None = None
 
-    def fit(self, X: Any, codes: IntArray, classes: LabelArray) -> tuple[FloatArray, IntArray]:
-        """Rows (m, k + e) of instances their classifier has not seen, and whose they are (m,)."""
+    def fit(self, X: Any, codes: IntArray, classes: LabelArray) -> tuple[FloatArray, IntArray, IntArray | None]:
+        """Rows (m, k + e) of instances their classifier has not seen, whose they are (m,), and groups of copies (m,)."""
         self.classes = classes
         labels = classes[codes]
         if isinstance(self.given, str) and self.given == "precomputed":
@@ -70,8 +79,7 @@ class RowMaker:
                 hasattr(classifier, "transform") and not hasattr(classifier, "fit_out_of_fold")
             ):
                 share = self.cv if isinstance(self.cv, float) else HELD_OUT
-                splitter = StratifiedShuffleSplit(n_splits=1, test_size=share, random_state=0)
-                seen, held = next(splitter.split(np.zeros(len(codes)), codes))
+                seen, held = make_folds(X, codes, classes, share)[0]
                 self.classifier = fit_classifier(classifier, _safe_indexing(X, seen), labels[seen])
                 posteriors = posteriors_of(self.classifier, _safe_indexing(X, held), classes)
             else:
@@ -79,10 +87,11 @@ class RowMaker:
                 self.classifier, self.lead, cross_fitted = found.classifier, found.lead, True
                 posteriors, held = found.posteriors, found.held
             embedding = self._embed(_safe_indexing(X, held))
+        distinct = find_distinct(_safe_indexing(X, held)) if embedding.shape[1] or self.classifier is not None else None
         if not cross_fitted:
-            posteriors = self._learn_reader(posteriors, embedding, codes[held])
+            posteriors = self._learn_reader(posteriors, embedding, codes[held], distinct)
         self._learn_directions(embedding)
-        return self._joined(posteriors, embedding), held
+        return self._joined(posteriors, embedding), held, None if distinct is None else distinct.owner
 
     def transform(self, X: Any) -> FloatArray:
         """Rows of new instances: (n, k + e)."""
@@ -99,12 +108,13 @@ class RowMaker:
         return self._joined(posteriors, embedding)
 
     def _split(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        values, k = np.asarray(X, dtype=float), len(self.classes)
-        if values.ndim != 2 or values.shape[1] < k:
+        k = len(self.classes)
+        posteriors, embedding = posterior_columns(X, self.classes)
+        if posteriors.ndim != 2 or posteriors.shape[1] < k:
             raise InvalidData(
-                f"precomputed rows are [posteriors | embedding], at least {k} columns; got {values.shape}."
+                f"precomputed rows are [posteriors | embedding], at least {k} columns; got {posteriors.shape}."
             )
-        return check_posteriors(values[:, :k], k), _finite(values[:, k:])
+        return check_posteriors(posteriors, k), _finite(embedding)
 
     def _read(self, X: Any) -> tuple[FloatArray, FloatArray]:
         if isinstance(self.classifier, TextClassifier):  # gives both at once
@@ -117,13 +127,19 @@ class RowMaker:
             return np.empty((len(X) if not hasattr(X, "shape") else X.shape[0], 0))
         return _finite(np.asarray(self.classifier.transform(X), dtype=float))
 
-    def _learn_reader(self, posteriors: FloatArray, embedding: FloatArray, codes: IntArray) -> FloatArray:
+    def _learn_reader(
+        self, posteriors: FloatArray, embedding: FloatArray, codes: IntArray, distinct: Distinct | None
+    ) -> FloatArray:
         """Posteriors of the held-out rows: out-of-fold ones of a reader, if that is clearly better, or as they were."""
-        if not self.refine or not embedding.shape[1] or np.bincount(codes).min() < READER_FOLDS:
+        if not self.refine or not embedding.shape[1]:
+            return posteriors
+        different = codes if distinct is None else distinct.representatives(codes)
+        if np.bincount(different, minlength=len(self.classes)).min() < READER_FOLDS:
             return posteriors
         reader = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
         features = _features(posteriors, embedding)
-        folds = StratifiedKFold(READER_FOLDS, shuffle=True, random_state=0)
+        shuffled = StratifiedKFold(READER_FOLDS, shuffle=True, random_state=0)
+        folds = split_in_folds(codes, self.classes, shuffled, distinct)
         read = check_posteriors(
             cross_val_predict(reader, features, codes, cv=folds, method="predict_proba"), len(self.classes)
         )

@@ -77,9 +77,9 @@ class SetQuantifier(Quantifier):
         device = resolve_device(self.device)
         codes = self._learn_labels(X, y)
         self.rows_ = RowMaker(classifier_to_fit(self), cv=self.cv, refine=True)
-        rows, held = self.rows_.fit(X, codes, self.classes_)
+        rows, held, groups = self.rows_.fit(X, codes, self.classes_)
         rng = np.random.default_rng(self.random_state)
-        pool, order = self._pool(rows, codes[held])
+        pool, order = self._pool(rows, codes[held], groups)
         train_pool, stop_pool = pool.parts((0.75, 0.25), rng=rng)
         with seeded(device, int(rng.integers(2**63))), one_thread():
             self._train(train_pool, stop_pool, device, rng)
@@ -87,7 +87,7 @@ class SetQuantifier(Quantifier):
         self.network_ = self.network_.cpu().double()
         # Intervals are calibrated on rows that the network was not trained on, with the classes in their own order.
         back = np.concatenate([order.argsort(), np.arange(pool.k, pool.rows.shape[1])])
-        self._keep_held(stop_pool.rows[:, back], order[stop_pool.codes], self.rows_.lead)
+        self._keep_held(stop_pool.rows[:, back], order[stop_pool.codes], self.rows_.lead, stop_pool.groups)
         return self
 
     def represent(self, X: Any) -> FloatArray:
@@ -130,21 +130,21 @@ class SetQuantifier(Quantifier):
             if value < (2 if name == "bins" else 1):
                 raise InvalidSetting(f"{name} is at least {2 if name == 'bins' else 1}; got {value}.")
 
-    def _pool(self, rows: FloatArray, codes: IntArray) -> tuple[Pool, IntArray]:
+    def _pool(self, rows: FloatArray, codes: IntArray, groups: IntArray | None) -> tuple[Pool, IntArray]:
         """The rows to draw bags from, with the classes in the order in which they first occur; and that order.
 
         So the names of classes, which sort them, decide nothing: neither what is drawn nor what is learnt.
         """
         k = len(self.classes_)
-        sizes = count(codes, k)
+        sizes = count(codes if groups is None else np.unique(groups * k + codes) % k, k)
         if sizes.min() < FEWEST:
             name = self.classes_.tolist()[int(sizes.argmin())]
             raise InvalidData(
-                f"class {name!r} has {sizes.min()} held-out instances; {type(self).__name__} draws bags from two "
-                f"disjoint parts and needs at least {FEWEST} of every class. Add some, or take EMQ."
+                f"class {name!r} has {sizes.min()} different held-out instances; {type(self).__name__} draws bags from "
+                f"two disjoint parts and needs at least {FEWEST} of every class. Add some, or take EMQ."
             )
         order = np.unique(codes, return_index=True)[1].argsort()
-        return Pool(np.hstack([rows[:, order], rows[:, k:]]), order.argsort()[codes], k), order
+        return Pool(np.hstack([rows[:, order], rows[:, k:]]), order.argsort()[codes], k, groups), order
 
     def _train(self, train_pool: Pool, stop_pool: Pool, device: torch.device, rng: np.random.Generator) -> None:
         self.network_ = self._new_network().to(device)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.duplicates import find_distinct
 from quanet.errors import InvalidData, QuanetWarning
 from quanet.nn.loop import Batch
 from quanet.nn.words import IdMatrix
@@ -58,9 +59,22 @@ def alike_in_length(lengths: IntArray) -> Iterator[IntArray]:
 
 
 def hold_out(
-    codes: IntArray, classes: LabelArray, share: float, *, rng: np.random.Generator
+    codes: IntArray,
+    classes: LabelArray,
+    share: float,
+    *,
+    texts: list[str] | None = None,
+    rng: np.random.Generator,
 ) -> tuple[IntArray, IntArray]:
-    """Positions to train on and to hold out, the same share of every class: at least one where a class has two."""
+    """Positions to train on and to hold out, the same share of every class: at least one where a class has two.
+
+    Copies of one of the `texts` (n,) are on the same side.
+    """
+    distinct = None if texts is None else find_distinct(texts)
+    if distinct is not None:
+        parts = hold_out(distinct.representatives(codes), classes, share, rng=rng)
+        first, second = (np.flatnonzero(np.isin(distinct.owner, part)) for part in parts)
+        return first, second
     sizes = count(codes, len(classes))
     single = classes[sizes == 1].tolist()
     if len(single) == len(classes):

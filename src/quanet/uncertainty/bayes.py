@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from quanet.arrays import FloatArray, IntArray
+from quanet.duplicates import independent_size
 from quanet.simplex import count
 from quanet.uncertainty.held import Held, Likelihoods
 
@@ -37,7 +38,7 @@ def beta_binomial(n: int, a: float, b: float) -> FloatArray:
     return np.where(possible, np.exp(np.where(possible, logs, 0.0)), 0.0)
 
 
-def label_posterior(positives: IntArray, n: int, confusions: IntArray) -> FloatArray:
+def label_posterior(positives: IntArray, n: int, confusions: IntArray | FloatArray) -> FloatArray:
     """Probability of every number of instances of the second class, (b, n + 1), given how many were so labelled, (b,).
 
     Parameters
@@ -88,7 +89,7 @@ def likelihood_posterior(likelihoods: FloatArray, prevalences: FloatArray) -> Fl
     return found / found.sum(axis=1, keepdims=True)
 
 
-def label_draws(counted: IntArray, confusions: IntArray, *, own: bool, rng: np.random.Generator) -> Draws:
+def label_draws(counted: IntArray, confusions: IntArray | FloatArray, *, own: bool, rng: np.random.Generator) -> Draws:
     """Shares drawn from their posterior, given a bag's labels (b, k) and held-out confusions (k, k)."""
     b, k = counted.shape
     prevalences = np.full((b, k), 1 / k)
@@ -135,10 +136,13 @@ def number_draws(probabilities: FloatArray, *, own: bool, rng: np.random.Generat
     return np.stack([1 - second, second], axis=2).reshape(DRAWS, b, 2)
 
 
-def confusions_of(held: Held) -> IntArray:
-    """Held-out instances of class j (column) that the classifier takes for i (row), (k, k)."""
+def confusions_of(held: Held) -> IntArray | FloatArray:
+    """Held-out instances of class j (column) that the classifier takes for i (row), (k, k); copies count once."""
     labels = held.inputs[:, : held.k].argmax(axis=1)
-    return np.bincount(labels * held.k + held.codes, minlength=held.k**2).reshape(held.k, held.k)
+    counts = np.bincount(labels * held.k + held.codes, minlength=held.k**2).reshape(held.k, held.k)
+    if held.groups is None:
+        return counts
+    return counts * [independent_size(held.groups[part]) / len(part) for part in held.by_class()]
 
 
 def posterior_draws(

@@ -18,7 +18,7 @@ from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
 from quanet.methods.em import EMQ, maximum_likelihood
 from quanet.simplex import smooth
 from quanet.uncertainty.control import Controlled
-from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, training_covariance, worth
+from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, training_covariance
 
 FORMS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
 STEPS = 40  # of bisection: an end is exact to 1e-12
@@ -81,7 +81,7 @@ def counting_interval(counted: FloatArray, scores: FloatArray, held: Held, sizes
     by :math:`M (\mathrm{diag}(p) - p p^T) M^T / n`.
     """
     k = held.k
-    m = np.array([worth(scores[held.codes == c]) for c in range(k)])
+    m = held.worth(scores)
     rates = soft_rates(scores, held.codes)
     spread = np.stack([np.cov(scores[held.codes == c].T) for c in range(k)])
     n = np.asarray(sizes, dtype=float)

@@ -21,7 +21,7 @@ import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.methods.counting import is_singular, soft_rates
-from quanet.uncertainty.held import Held, invert, towards_the_ends, worth
+from quanet.uncertainty.held import Held, invert, towards_the_ends
 
 SHARES = 41  # that variances are found at, more of them near 0 and 1
 
@@ -44,7 +44,7 @@ class Controlled:
         counted = (scores[:, 1] - false_positive) / (true_positive - false_positive)
         contrast = (likelihoods[:, 1] - likelihoods[:, 0]) / likelihoods.sum(axis=1)
         members = held.by_class()
-        sizes = [worth(scores[part]) for part in members]
+        sizes = held.worth(scores).tolist()
         shares = towards_the_ends(SHARES)
         of_one, learnt = np.zeros((SHARES, 2, 2)), np.zeros((SHARES, 2, 2))
         for g, p in enumerate(shares.tolist()):

@@ -11,9 +11,10 @@ import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
-from quanet.base import Quantifier
+from quanet.base import Quantifier, ReadInstances
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels
+from quanet.duplicates import find_distinct, independent_size
 from quanet.errors import InvalidData, QuanetWarning
 from quanet.lead import move_ahead
 from quanet.methods.em import maximum_likelihood
@@ -28,16 +29,32 @@ FINE = 4001  # shares that are tried for an interval's ends
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """Inputs (m, d) of held-out instances and their classes (m,)."""
+    """Inputs (m, d) of held-out instances and their classes (m,); `groups` (m,) tell copies of one instance, if any."""
 
     inputs: FloatArray
     codes: IntArray
     k: int
+    groups: IntArray | None = None
 
     @property
     def counts(self) -> IntArray:
         """Instances of every class, (k,)."""
         return count(self.codes, self.k)
+
+    @property
+    def distinct(self) -> IntArray:
+        """Different instances of every class, (k,)."""
+        if self.groups is None:
+            return self.counts
+        return count(np.unique(self.groups * self.k + self.codes) % self.k, self.k)
+
+    def worth(self, scores: FloatArray) -> FloatArray:
+        """How many independent instances of every class (k,) the scores (m, d) of these instances are worth."""
+        return np.array([worth(scores[part], self.groups_of(part)) for part in self.by_class()])
+
+    def groups_of(self, part: IntArray) -> IntArray | None:
+        """Which of some instances are copies of one another."""
+        return None if self.groups is None else self.groups[part]
 
     def by_class(self) -> list[IntArray]:
         """Positions of the instances of every class."""
@@ -50,19 +67,32 @@ def held_of(quantifier: Quantifier, held_out: tuple[Any, Any] | None, *, least: 
     if held_out is not None:
         X, y = held_out
         inputs = quantifier._inputs_of(X)  # noqa: SLF001
-        held = Held(inputs, encode(check_labels(y, len(inputs)), quantifier.classes_), k)
+        codes = encode(check_labels(y, len(inputs)), quantifier.classes_)
+        distinct = None if isinstance(X, ReadInstances) else find_distinct(X)
+        held = Held(inputs, codes, k, None if distinct is None else distinct.owner)
     elif hasattr(quantifier, "held_rows_"):
-        held = Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), k)
+        held = kept_of(quantifier)
     else:
         return None
-    rarest = int(held.counts.argmin())
-    if held.counts[rarest] < least:
-        found = int(held.counts[rarest])
+    rarest = int(held.distinct.argmin())
+    if held.distinct[rarest] < least:
+        found = int(held.distinct[rarest])
         raise InvalidData(
-            f"{purpose} needs at least {least} held-out instances of every class; there are "
+            f"{purpose} needs at least {least} different held-out instances of every class; there are "
             f"{found or 'none'} of class {quantifier.classes_.tolist()[rarest]!r}. Give more: held_out=(X, y)."
         )
     return held
+
+
+def kept_of(quantifier: Quantifier) -> Held:
+    """The held-out instances kept from fit."""
+    groups: IntArray | None = getattr(quantifier, "held_groups_", None)  # not kept by versions before it was
+    return Held(
+        quantifier.held_rows_.astype(float),
+        quantifier.held_codes_.astype(np.intp),
+        len(quantifier.classes_),
+        None if groups is None else groups.astype(np.intp),
+    )
 
 
 _memory: WeakKeyDictionary[Quantifier, dict[Any, Any]] = WeakKeyDictionary()
@@ -112,11 +142,13 @@ def replicates(quantifier: Quantifier) -> list[Quantifier]:
 
 
 def _relearn(quantifier: Quantifier) -> list[Quantifier]:
-    inputs, codes = quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp)
-    members = [np.flatnonzero(codes == c) for c in range(len(quantifier.classes_))]
+    held = kept_of(quantifier)
+    inputs, codes, members = held.inputs, held.codes, held.by_class()
     alike = 1.0
     if quantifier._reads_posteriors:  # noqa: SLF001
-        alike = float(np.mean([len(part) / worth(inputs[part, : len(members)]) for part in members]))
+        alike = float(np.mean(held.counts / held.worth(inputs[:, : held.k])))
+    elif held.groups is not None:
+        alike = float(np.mean([len(part) / independent_size(held.groups[part]) for part in members]))
     # The same for all classes, since what is learnt may depend on how common they are.
     sizes = [max(1, round(len(part) / alike)) for part in members]
     rng = np.random.default_rng(0)
@@ -132,13 +164,18 @@ def _relearn(quantifier: Quantifier) -> list[Quantifier]:
     return made
 
 
-def worth(scores: FloatArray) -> float:
+def worth(scores: FloatArray, groups: IntArray | None = None) -> float:
     """How many independent scores these (m, d) are worth, whose neighbours may be alike: m at most.
+
+    Copies of an instance, those of the same of the `groups` (m,), count once.
 
     Reviews of one film, or posts of one day, stand together in most data. Means of blocks of neighbours then differ by
     more than those of independent scores would. Each is compared with the next, so that a trend, or data that are
     sorted, are not mistaken for it (von Neumann 1941).
     """
+    if groups is not None:
+        _, first = np.unique(groups, return_index=True)
+        return worth(scores[np.sort(first)]) * independent_size(groups) / len(first)
     m = len(scores)
     if m < 2 * BLOCKS:
         return float(m)

@@ -19,7 +19,7 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.simplex import to_counts
 from quanet.uncertainty.conformal import draw_bags
-from quanet.uncertainty.held import Held, Likelihoods
+from quanet.uncertainty.held import Held, Likelihoods, kept_of
 
 BAGS = 1000  # that the weight is learnt from
 SIZE = 200  # of these bags
@@ -49,6 +49,7 @@ class Steadied(Quantifier):
         steadied = cls(copy(fitted))
         steadied.classes_, steadied.prior_ = fitted.classes_, fitted.prior_
         steadied.held_rows_, steadied.held_codes_ = fitted.held_rows_, fitted.held_codes_
+        steadied.held_groups_ = getattr(fitted, "held_groups_", None)
         steadied.likelihoods_ = Likelihoods(held, fitted.prior_)
         rng = np.random.default_rng(0)
         counts = to_counts(rng.dirichlet(np.ones(held.k), size=BAGS), SIZE)
@@ -61,8 +62,7 @@ class Steadied(Quantifier):
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit the quantifier, and learn the weight."""
         fitted = self.quantifier.fit(X, y)
-        inputs, codes = fitted.held_rows_.astype(float), fitted.held_codes_.astype(np.intp)
-        return self.of(fitted, Held(inputs, codes, len(fitted.classes_)))
+        return self.of(fitted, kept_of(fitted))
 
     def represent(self, X: Any) -> FloatArray:
         """Rows of the quantifier, and likelihoods beside them: (n, d + k)."""
