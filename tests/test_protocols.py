@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quanet.errors import InvalidBags, InvalidData, InvalidSetting
+from quanet import PACC, Gaussians
+from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
 from quanet.protocols import APP, NPP, UPP, ByGroup, Dirichlet
 from quanet.simplex import prevalence_of
 from tests.strategies import SEEDS
@@ -93,7 +94,8 @@ def test_npp_stays_near_the_pools_prevalence_without_bias():
 
 
 def test_npp_draws_bags_larger_than_the_pool_with_replacement():
-    assert NPP(bag_size=50, repeats=2).draw([0, 1, 1], rng=0).indices.shape == (2, 50)
+    with pytest.warns(QuanetWarning, match="the pool has 3"):
+        assert NPP(bag_size=50, repeats=2).draw([0, 1, 1], rng=0).indices.shape == (2, 50)
 
 
 def test_a_missing_class_is_named_when_a_bag_needs_it():
@@ -126,7 +128,7 @@ def test_groups_hold_their_instances_and_no_others(pairs):
     bags = ByGroup(groups=groups).draw(y, rng=0, classes=[0, 1])
     ends = np.cumsum(bags.sizes)
     for label, start, end, shares in zip(bags.labels, ends - bags.sizes, ends, bags.prevalences, strict=True):
-        members = [i for i, group in enumerate(groups) if group == label]
+        members = [i for i, group in enumerate(groups) if (group or "(empty)") == label]
         assert bags.flat[start:end].tolist() == members
         np.testing.assert_allclose(shares, prevalence_of(y[members], [0, 1]))
 
@@ -134,11 +136,53 @@ def test_groups_hold_their_instances_and_no_others(pairs):
 def test_groups_may_be_dates_and_lack_some():
     days = pd.to_datetime(pd.Series(["2024-05-02", None, "2024-05-01", "2024-05-02"]))
     bags = ByGroup(groups=days).bags()
-    assert [str(day)[:10] for day in bags.labels] == ["2024-05-01", "2024-05-02"]
-    assert bags.flat.tolist() == [2, 0, 3]
-    assert ByGroup(groups=pd.Series(["x", pd.NA], dtype="string")).bags().labels.tolist() == ["x"]
+    assert [str(day)[:10] for day in bags.labels] == ["2024-05-01", "2024-05-02", "(empty)"]
+    assert bags.flat.tolist() == [2, 0, 3, 1]
+    assert ByGroup(groups=pd.Series(["x", pd.NA], dtype="string")).bags().labels.tolist() == ["x", "(empty)"]
 
 
 def test_groups_are_one_for_each_instance():
     with pytest.raises(InvalidBags, match="3 labels but 2 groups"):
         ByGroup(groups=["x", "y"]).draw([0, 1, 0], rng=0)
+
+
+def test_groups_of_another_length_than_the_pool_are_refused():
+    X, y = Gaussians().draw([0.5, 0.5], 200, rng=0)
+    quantifier = PACC().fit(X, y)
+    bags = ByGroup(groups=["a"] * 10).bags()
+    for estimate in (quantifier.predict_bags, quantifier.predict_interval_bags):
+        with pytest.raises(InvalidBags, match="made for a pool of 10 instances, but this pool has 200"):
+            estimate(X, bags)
+    with pytest.raises(InvalidBags, match="pool of 50 instances, but this pool has 200"):
+        quantifier.predict_bags(X, NPP(bag_size=10, repeats=2).draw(y[:50], rng=0))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NaT])
+def test_instances_without_a_group_are_a_group_of_their_own(missing):
+    bags = ByGroup(groups=["b", missing, "a", missing]).draw([0, 1, 1, 1], rng=0)
+    assert bags.labels.tolist() == ["a", "b", "(empty)"]
+    assert bags.sizes.tolist() == [1, 1, 2]
+    assert bags.prevalences[2].tolist() == [0, 1]
+
+
+def test_numbers_stay_whole_beside_instances_without_a_group():
+    assert ByGroup(groups=pd.Series([2, None, 1])).bags().labels.tolist() == [1, 2, "(empty)"]
+
+
+def test_true_is_another_group_than_one():
+    assert ByGroup(groups=[True, 1, 1.0, "nan", False]).bags().labels.tolist() == [False, True, 1, "nan"]
+
+
+def test_groups_of_mixed_types_are_sorted_numbers_first():
+    assert ByGroup(groups=["b", 2, "a", 10]).bags().labels.tolist() == [2, 10, "a", "b"]
+
+
+def test_two_columns_of_groups_say_how_to_join_them():
+    with pytest.raises(InvalidBags, match="groups has 2 columns; every instance has one group"):
+        ByGroup(groups=pd.DataFrame({"a": [1, 2], "b": [3, 4]})).bags()
+    assert len(ByGroup(groups=pd.DataFrame({"a": [1, 2]})).bags()) == 2
+
+
+def test_bags_larger_than_their_pool_are_warned_of():
+    with pytest.warns(QuanetWarning, match="The bags have 5,000 instances, but the pool has 400"):
+        APP(bag_size=5000, repeats=1).draw([0, 1] * 200, rng=0)

@@ -6,9 +6,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from quanet import ACC, APP, CC, EMQ, SVMNKLD, SVMQ, Gaussians, GridSearchQ, WordBags, evaluate
-from quanet.classifiers import make_folds
 from quanet.errors import InvalidSetting
 from quanet.evaluation.selection import along_paths
+from quanet.folds import make_folds
 
 FEW = APP(bag_size=50, repeats=3)
 
@@ -21,7 +21,7 @@ def clouds():
 def test_the_errors_are_those_of_held_out_bags(clouds):
     X, y = clouds
     search = GridSearchQ(CC(), {"classifier": [LogisticRegression(C=C) for C in (1e-4, 1.0)]}, protocol=FEW).fit(X, y)
-    seen, held = make_folds(y, np.array([0, 1]), 0.4)[0]
+    seen, held = make_folds(X, y, np.array([0, 1]), 0.4)[0]
     for setting, error in zip(search.settings_, search.errors_, strict=True):
         alone = CC(**setting).fit(X[seen], y[seen])
         assert error == pytest.approx(evaluate(alone, X[held], y[held], FEW, rng=0).error("ae").mean())
@@ -40,7 +40,7 @@ def test_an_uninformative_setting_is_not_chosen(clouds):
 def test_the_metric_decides(metric, clouds):
     X, y = clouds
     search = GridSearchQ(SVMQ(), {"C": [0.01, 1.0], "tol": [0.1, 0.5]}, protocol=FEW, metric=metric).fit(X, y)
-    seen, held = make_folds(y, np.array([0, 1]), 0.4)[0]
+    seen, held = make_folds(X, y, np.array([0, 1]), 0.4)[0]
     chosen = SVMQ(**search.best_setting_).fit(X[seen], y[seen])
     # A path stops at another point within the tolerance than a fit alone, hence the width.
     assert evaluate(chosen, X[held], y[held], FEW, rng=0).error(metric).mean() == pytest.approx(
@@ -75,7 +75,7 @@ def test_several_folds_are_averaged(clouds):
 def test_without_refit_the_held_out_part_stays_unseen(clouds):
     X, y = clouds
     search = GridSearchQ(SVMNKLD(), {"C": [1.0]}, protocol=FEW, refit=False).fit(X, y)
-    seen, _ = make_folds(y, np.array([0, 1]), 0.4)[0]
+    seen, _ = make_folds(X, y, np.array([0, 1]), 0.4)[0]
     np.testing.assert_array_equal(search.predict(X), SVMNKLD(C=1.0).fit(X[seen], y[seen]).predict(X))
 
 

@@ -1,7 +1,8 @@
 """quanet: how many, not which. Class prevalences in sets of unlabelled items.
 
 >>> import quanet
->>> texts = ["good film", "bad film", "good plot", "bad plot"] * 5
+>>> things = ["film", "plot", "cast", "score", "scene", "start", "end", "camera", "sound", "joke"]
+>>> texts = [f"{word} {thing}" for thing in things for word in ("good", "bad")]
 >>> quantifier = quanet.EMQ().fit(texts, ["pos", "neg"] * 10)
 >>> quantifier.predict(["a good one", "so good", "quite bad", "good fun"]).round(2)
 array([0.25, 0.75])

@@ -20,6 +20,7 @@ class Bags:
     indices : (b, n) row numbers, or a sequence of `b` arrays where the bags differ in size.
     prevalences : (b, k) realised prevalences, where the labels of the pool are known.
     labels : (b,) names of the bags, such as months or products.
+    pool_size : instances in the pool, where it is known: bags are then refused for a pool of another size.
 
     Examples
     --------
@@ -30,14 +31,16 @@ class Bags:
     Bags(2 bags of 1 to 3 instances)
     """
 
-    __slots__ = ("_prevalences", "flat", "labels", "sizes")
+    __slots__ = ("_prevalences", "flat", "labels", "pool_size", "sizes")
 
     def __init__(
         self,
         indices: IntArray | Sequence[ArrayLike],
         prevalences: ArrayLike | None = None,
         labels: ArrayLike | None = None,
+        pool_size: int | None = None,
     ) -> None:
+        self.pool_size = pool_size
         if isinstance(indices, np.ndarray) and indices.ndim == 2:
             self.flat: IntArray = indices.ravel()
             self.sizes: IntArray = np.full(len(indices), indices.shape[1], dtype=np.intp)
@@ -95,7 +98,12 @@ class Bags:
                 yield positions, self.flat[starts[positions, None] + np.arange(size)]
 
     def check_pool(self, n: int) -> None:
-        """Raise `InvalidBags` if a bag asks for more than the n instances of a pool."""
+        """Raise `InvalidBags` if the bags cannot be of a pool of n instances."""
+        if self.pool_size is not None and self.pool_size != n:
+            raise InvalidBags(
+                f"The bags were made for a pool of {self.pool_size:,} instances, but this pool has {n:,}. "
+                "Make them from the labels or groups of this pool, one for each instance."
+            )
         if self.flat.max() >= n:
             raise InvalidBags(f"row number {self.flat.max()} is outside the pool, which has {n} instances.")
 

@@ -93,6 +93,7 @@ class Quantifier(BaseEstimator, ABC):
 
     def predict_bags(self, X: Any, bags: Bags) -> FloatArray:
         """Prevalences (b, k) of bags of a pool X, which is represented once."""
+        bags.check_pool(_num_samples(X))
         check_is_fitted(self, "classes_")
         _check_not_empty(X)
         return self._aggregate_bags(self._rows_of(X), bags)

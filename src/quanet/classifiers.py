@@ -17,7 +17,7 @@ from quanet.duplicates import find_distinct
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.folds import split_in_folds
 from quanet.instances import check_labels as check_labels
-from quanet.instances import check_matrix, is_text, posterior_columns
+from quanet.instances import check_matrix, column_names, is_text, posterior_columns
 from quanet.instances import check_posteriors as check_posteriors
 from quanet.lead import measure_lead
 from quanet.simplex import count, encode
@@ -38,6 +38,12 @@ class PrecomputedPosteriors(BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """The posteriors in the order of `classes`: (n, k) -> (n, k)."""
         posteriors, others = posterior_columns(X, self.classes)
+        names = column_names(X)
+        if others.shape[1] and names is not None:
+            raise InvalidData(
+                f"The posteriors have the columns {names[:8]}, but the classes are {self.classes.tolist()[:8]}. "
+                "Leave out the columns that are no class."
+            )
         return np.hstack([posteriors, others]) if others.shape[1] else posteriors
 
 
@@ -166,6 +172,8 @@ def fit_classifier(classifier: Any, X: Any, labels: LabelArray) -> Any:
 
 def posteriors_of(classifier: Any, X: Any, classes: LabelArray) -> FloatArray:
     """Checked posteriors (n, k) of a fitted classifier, in the order of `classes`; one-hot where it has none."""
+    if getattr(X, "ndim", 1) == 1 and hasattr(classifier, "n_features_in_") and is_text(X):
+        raise InvalidData("X contains texts, but the model was fitted to numbers. Pass a matrix (n, d).")
     try:
         if hasattr(classifier, "predict_proba"):
             posteriors = np.asarray(classifier.predict_proba(X), dtype=float)

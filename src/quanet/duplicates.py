@@ -228,8 +228,10 @@ def _equal_by_chance(X: Any, found: Distinct) -> bool:
     if len(some) > COMPARED:
         some = np.sort(np.random.default_rng(0).choice(some, COMPARED, replace=False))
     if hasattr(X, "tocsr"):
-        empty = 1 - np.bincount(X.tocsr()[some].indices, minlength=X.shape[1]) / len(some)
-        return float(np.prod(empty**2 + (1 - empty) ** 2)) >= BY_CHANCE * observed
+        rows = X.tocsr()[some]
+        empty = 1 - np.bincount(rows.indices, minlength=X.shape[1]) / len(some)
+        ties = empty**2 + (1 - empty) ** 2 * _chance_of_a_tie(rows.data)
+        return float(np.prod(ties)) >= BY_CHANCE * observed
     values = _as_pandas(X).iloc[some] if column_names(X) is not None else np.asarray(X).reshape(n, -1)[some]
     columns = [np.asarray(values[name]) for name in values] if hasattr(values, "iloc") else list(values.T)
     # One column, or columns that follow from one another, never have ties between distinct rows.

@@ -4,6 +4,7 @@ A bag's instances come class by class, in no order that a quantifier may use. Wi
 unless its class has fewer instances than the bag needs: then the class is drawn from with replacement.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
-from quanet.errors import InvalidBags, InvalidSetting
+from quanet.errors import InvalidBags, InvalidSetting, QuanetWarning
+from quanet.grouping import ByGroup as ByGroup
 from quanet.simplex import (
     check_prevalences,
     classes_of,
@@ -52,6 +54,12 @@ class Protocol(ABC):
         rng : a generator, or the seed of one.
         classes : (k,) sorted, when they are more than those in `y`.
         """
+        bags = self._drawn(y, rng=rng, classes=classes)
+        _check_size(int(bags.sizes[0]), np.size(y))
+        return bags
+
+    def _drawn(self, y: ArrayLike, *, rng: Seed, classes: ArrayLike | None = None) -> Bags:
+        """As `draw`, without a warning where bags are larger than the pool."""
         rng = np.random.default_rng(rng)
         names = classes_of(y) if classes is None else np.asarray(classes)
         codes = encode(y, names)
@@ -59,7 +67,7 @@ class Protocol(ABC):
         counts = self.counts(available, rng=rng)
         _check_counts(type(self).__name__, counts, available, names)
         indices = _draw_instances(codes, counts, rng)
-        return Bags(indices, counts / counts.sum(axis=1, keepdims=True))
+        return Bags(indices, counts / counts.sum(axis=1, keepdims=True), pool_size=len(codes))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,60 +195,20 @@ class Dirichlet(Protocol):
         return to_counts(rng.dirichlet(np.broadcast_to(alpha, k), size=self.repeats), self.bag_size)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ByGroup:
-    """Natural groups as bags: time slices, products, regions; nothing is drawn.
-
-    Parameters
-    ----------
-    groups : (n,) the group of every instance of the pool. Missing ones (None, NaN, NaT) belong to no bag.
-
-    Examples
-    --------
-    >>> months = ["May", "May", "June", "May"]
-    >>> bags = ByGroup(groups=months).draw(["bad", "good", "good", "good"], rng=0)
-    >>> bags.labels, bags.sizes
-    (array(['June', 'May'], dtype=object), array([1, 3]))
-    """
-
-    groups: ArrayLike
-
-    def draw(self, y: ArrayLike, *, rng: Seed, classes: ArrayLike | None = None) -> Bags:  # noqa: ARG002
-        """Bags of the groups, in sorted order, with the prevalences that `y` (n,) gives them."""
-        names = classes_of(y) if classes is None else np.asarray(classes)
-        codes = encode(y, names)
-        owner, labels = self._owners()
-        if len(codes) != len(owner):
-            raise InvalidBags(f"there are {len(codes)} labels but {len(owner)} groups. Give one for each instance.")
-        present = owner >= 0
-        counts = np.bincount(owner[present] * len(names) + codes[present], minlength=len(labels) * len(names))
-        counts = counts.reshape(len(labels), len(names))
-        return Bags(_members(owner, len(labels)), counts / counts.sum(axis=1, keepdims=True), labels)
-
-    def bags(self) -> Bags:
-        """The groups as bags without labels, to predict for."""
-        owner, labels = self._owners()
-        return Bags(_members(owner, len(labels)), labels=labels)
-
-    def _owners(self) -> tuple[IntArray, LabelArray]:
-        """Position of every instance's group among the sorted groups, or -1; and the groups' names."""
-        import pandas as pd
-
-        owner, labels = pd.factorize(pd.Series(self.groups), sort=True)
-        if not len(labels):
-            raise InvalidBags("every instance lacks a group, so there is no bag. Check the grouping column.")
-        return owner, np.asarray(labels)
-
-
-def _members(owner: IntArray, b: int) -> list[IntArray]:
-    order = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
-    return np.split(order, np.cumsum(np.bincount(owner[owner >= 0], minlength=b))[:-1])
-
-
 def _check_positive(**settings: int) -> None:
     for name, value in settings.items():
         if value < 1:
             raise InvalidSetting(f"{name} must be at least 1; got {value}.")
+
+
+def _check_size(size: int, pool: int) -> None:
+    if size > pool:
+        warnings.warn(
+            f"The bags have {size:,} instances, but the pool has {pool:,}: instances occur several times in a bag, "
+            f"and all bags are alike. Use a bag_size of {max(1, pool // 2):,} or less.",
+            QuanetWarning,
+            stacklevel=3,
+        )
 
 
 def _check_counts(protocol: str, counts: IntArray, available: IntArray, names: LabelArray) -> None:

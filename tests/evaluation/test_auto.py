@@ -17,9 +17,9 @@ from quanet import (
     WordBags,
     evaluate,
 )
-from quanet.classifiers import make_folds
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.evaluation.auto import default_methods
+from quanet.folds import make_folds
 
 FEW = APP(bag_size=50, repeats=3)
 
@@ -32,7 +32,7 @@ def clouds():
 def test_each_candidate_is_judged_on_held_out_bags(clouds):
     X, y = clouds
     auto = AutoQuantifier([CC(), PACC()], [LogisticRegression(C=C) for C in (1e-3, 1.0)], protocol=FEW).fit(X, y)
-    seen, held = make_folds(y, np.array([0, 1]), 0.4)[0]
+    seen, held = make_folds(X, y, np.array([0, 1]), 0.4)[0]
     assert len(auto.report_) == 4
     for entry in auto.report_:
         method = {"CC()": CC, "PACC()": PACC}[entry["method"]]

@@ -124,7 +124,7 @@ def draw_bags(
     available = count(codes, len(classes))
     size, notes = _bag_size(drawing, len(codes))
     protocol, told = _protocol(drawing, size, len(classes))
-    bags = protocol.draw(labels, rng=rng, classes=classes)
+    bags = protocol._drawn(labels, rng=rng, classes=classes)  # noqa: SLF001 - the notes say it
     return Drawn(bags, told, (*notes, *_repeating(bags, available, classes)))
 
 
@@ -155,6 +155,9 @@ def _protocol(drawing: Drawing, size: int, k: int) -> tuple[Protocol, str]:
 
 
 def _repeating(bags: Bags, available: IntArray, classes: LabelArray) -> list[str]:
+    size, pool = int(bags.sizes.max()), int(available.sum())
+    if size > pool:
+        return [f"The bags have {size:,} instances, but the file has {pool:,}: instances occur several times in a bag."]
     most = np.ceil(bags.prevalences.max(axis=0) * bags.sizes.max()).astype(int)
     short = [c for c in range(len(classes)) if available[c] < most[c]]
     if not short:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from quanet.answers.shares import Key
 from quanet.data.columns import label_name, nearest_first
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.grouping import EMPTY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +108,7 @@ class Groups:
         return list(self.numbers)
 
     def codes(self, table: "pd.DataFrame", source: "Source | None" = None) -> Codes:
-        """The number of every row's group (n,), -1 for one that lacks a value to group by.
+        """The number of every row's group (n,), -1 for one that lacks a required value.
 
         Parameters
         ----------
@@ -131,7 +132,7 @@ class Groups:
 
     def in_order(self, codes: Codes) -> tuple[list[tuple[str, ...]], Codes]:
         """The groups sorted, and the codes of rows as places among them."""
-        order = sorted(self.numbers, key=lambda values: [_sortable(value) for value in values])
+        order = sorted(self.numbers, key=lambda values: [(value == EMPTY, _sortable(value)) for value in values])
         places = np.full(len(order) + 1, -1, dtype=np.int32)  # the last one is that of -1
         for place, values in enumerate(order):
             places[self.numbers[values]] = place
@@ -145,7 +146,7 @@ class Groups:
         values: list[str | None] = []
         for row, cell in zip(cells.index, cells, strict=True):
             if cell is None:
-                values.append(None)
+                values.append(None if key.required else EMPTY)
                 continue
             try:
                 values.append(known[cell])

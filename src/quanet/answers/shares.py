@@ -20,6 +20,8 @@ class Key:
 
     column: str
     period: str = ""  # day, week, month, quarter, year
+    # Whether rows without a value are left out, instead of being the group "(empty)".
+    required: bool = field(default=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.column} ({self.period})" if self.period else self.column

@@ -143,12 +143,12 @@ def _read(
     from quanet.answers.reading import read_source
     from quanet.answers.shares import Key
 
-    keys = [Key(label), *([key] if key else [])]
+    keys = [Key(label, required=True), *([key] if key else [])]
     source.check([*inputs.columns, *(one.column for one in keys)])
     with moving(f"Reading {source.name}", source.size) as move:
         source.follow = move
         reading = read_source(quantifier, source, inputs, keys=keys, form=date_format)
-    told = {"no group": "no label or no group" if key else "no label"}
+    told = {"no group": "no label"}
     left_out = ", ".join(f"{number:,} left out ({told.get(why, why)})" for why, number in reading.skipped.items())
     note(f"{len(reading.instances):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")
     return reading

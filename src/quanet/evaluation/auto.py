@@ -18,6 +18,7 @@ from quanet.classifiers import cross_fit, posteriors_of, resolve_classifier
 from quanet.errors import InvalidSetting
 from quanet.evaluation.chosen import Chooser
 from quanet.evaluation.evaluate import DrawsBags, evaluate
+from quanet.evaluation.selection import default_protocol
 from quanet.folds import make_folds
 from quanet.methods.about import About
 from quanet.methods.baseline import TrainPrevalence
@@ -28,7 +29,6 @@ from quanet.methods.likelihood import MAPLS
 from quanet.methods.matching import DyS
 from quanet.methods.thresholds import MS
 from quanet.metrics import find_metric
-from quanet.protocols import APP, UPP
 from quanet.text import TextClassifier, is_text
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ class AutoQuantifier(Chooser):
         if find_metric(self.metric).per_class:
             raise InvalidSetting(f"{self.metric} is one number for each class; a choice needs one for a bag.")
         folds = make_folds(X, codes, self.classes_, self.cv)
+        self.smallest_ = min(len(held) for _, held in folds)
         errors: dict[tuple[int, int | None], list[FloatArray]] = {}
         for seen, held in folds:
             for candidate, found in self._try(X, codes, (seen, held), methods, classifiers):
@@ -161,7 +162,7 @@ class AutoQuantifier(Chooser):
     def _protocol(self) -> DrawsBags:
         if self.protocol is not None:
             return self.protocol
-        return APP() if len(self.classes_) == 2 else UPP()
+        return default_protocol(len(self.classes_), self.smallest_)
 
     def _keep_report(
         self,

@@ -21,6 +21,7 @@ from quanet.metrics import find_metric
 from quanet.protocols import APP, UPP
 
 Setting = dict[str, Any]
+BAG_SIZE = 500
 
 
 class GridSearchQ(Chooser):
@@ -121,9 +122,15 @@ class GridSearchQ(Chooser):
         fitted = fit_group(self.quantifier, settings, seen, labels[fold[0]])
         protocol = self.protocol
         if protocol is None:
-            protocol = APP() if len(self.classes_) == 2 else UPP()
+            protocol = default_protocol(len(self.classes_), len(fold[1]))
         results = [evaluate(one, held, labels[fold[1]], protocol, rng=self.random_state) for one in fitted]
         return [] if self.refit else fitted, [float(result.error(self.metric).mean()) for result in results]
+
+
+def default_protocol(k: int, n: int) -> DrawsBags:
+    """The paper's protocol for two classes, `UPP` for more; with bags no larger than the n instances of the pool."""
+    size = min(BAG_SIZE, n)
+    return APP(bag_size=size) if k == 2 else UPP(bag_size=size)
 
 
 def along_paths(quantifier: Any, settings: list[Setting]) -> list[list[int]]:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
+from quanet.duplicates import find_distinct
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.svm import check_features
@@ -57,6 +58,7 @@ class ReadMe(Quantifier):
     Attributes
     ----------
     words_ : (m, w), the words of every set, as columns.
+    groups_ : (n,) equal for copies of a text (`quanet.duplicates`), or None where all are different.
     tables_ : (s + 1, k), the share of every profile in each class, one set after another; the last row is of profiles
         that were never seen.
 
@@ -84,6 +86,8 @@ class ReadMe(Quantifier):
         """Learn the profiles of texts X, or of numbers (n, d), with labels y (n,)."""
         self._check_settings()
         codes = self._learn_labels(X, y)
+        distinct = find_distinct(X)
+        self.groups_ = None if distinct is None else distinct.owner
         self.terms_: Any = None
         if is_text(X):
             self.terms_ = CountVectorizer(binary=True, dtype=np.float64)
@@ -132,9 +136,12 @@ class ReadMe(Quantifier):
         rng = np.random.default_rng(rng)
         rows = check_rows(self.represent(X))
         n, m = len(self.codes_), len(rows)
+        groups: IntArray | None = getattr(self, "groups_", None)  # not kept by versions before it was
+        owner = np.arange(n) if groups is None else groups  # copies of a text are drawn together
+        texts = int(owner.max()) + 1
         estimates = np.empty((repeats, len(self.classes_)))
         for at in range(repeats):
-            weights = rng.multinomial(n, np.full(n, 1 / n)).astype(float)
+            weights = rng.multinomial(texts, np.full(texts, 1 / texts)).astype(float)[owner]
             tables = self._tables(weights)
             estimates[at] = explain(rows[rng.integers(m, size=m)], tables, *self._problems(tables))
         return estimates

@@ -31,7 +31,7 @@ class Pool:
 
     def draw(self, b: int, n: int, *, rng: np.random.Generator) -> Bags:
         """Bags of n instances at prevalences uniform on the simplex."""
-        return UPP(bag_size=n, repeats=b).draw(self.codes, rng=rng, classes=np.arange(self.k))
+        return UPP(bag_size=n, repeats=b)._drawn(self.codes, rng=rng, classes=np.arange(self.k))  # noqa: SLF001
 
     def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator) -> list["Pool"]:
         """Disjoint pools with these shares of every class, drawn at random; copies of an instance are in the same."""

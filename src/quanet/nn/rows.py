@@ -56,7 +56,7 @@ class RowMaker:
         self.lead: FloatArray | None = None
 
     def fit(self, X: Any, codes: IntArray, classes: LabelArray) -> tuple[FloatArray, IntArray, IntArray | None]:
-        """Rows (m, k + e) of instances their classifier has not seen, whose they are (m,), and groups of copies (m,)."""
+        """Rows (m, k + e) of instances their classifier has not seen, whose they are, and groups of copies (m,)."""
         self.classes = classes
         labels = classes[codes]
         if isinstance(self.given, str) and self.given == "precomputed":
