@@ -1,5 +1,6 @@
 """What a quantifier is: `represent` turns instances into rows, `aggregate` turns bags of rows into prevalences."""
 
+import warnings
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from quanet.classifiers import (
     posteriors_of,
     resolve_classifier,
 )
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.data.variants import describe_variants
+from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.metrics import absolute_error
 from quanet.simplex import classes_of, count, encode, prevalence_of
 
@@ -167,6 +169,10 @@ class Quantifier(BaseEstimator, ABC):
                 f"y has one class only, {self.classes_.tolist()[0]!r}; shares need at least two. "
                 "Add labelled instances of the others."
             )
+        variants = describe_variants(self.classes_.tolist())
+        if variants:
+            advice = "If so, give them one spelling: quanet.data.variants.normalize_labels, or --normalize-labels."
+            warnings.warn(f"{variants} {advice}", QuanetWarning, stacklevel=3)
         codes = encode(labels, self.classes_)
         self.prior_ = count(codes, len(self.classes_)) / len(codes)
         self.n_instances_ = len(codes)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.calibration import fit_weights
 from quanet.contents import Contents, Likeness, of_length_one
+from quanet.duplicates import find_distinct
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.instances import check_texts as check_texts
 from quanet.instances import is_text as is_text
@@ -126,9 +127,7 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
             matrix = self.terms_[unit].fit_transform(texts)
             if unit == "words":
                 self._fit_embedding(matrix)
-                codes = np.searchsorted(self.classes_, labels)
-                rng = np.random.default_rng(self.random_state)
-                self.contents_ = Contents.fit(matrix, codes, len(self.classes_), rng)
+                self._fit_contents(matrix, np.searchsorted(self.classes_, labels), texts)
             for view in self.views:
                 if VIEWS[view] == unit:
                     self.weights_[view], logits[view] = self._fit_view(view, matrix, signs, folds)
@@ -200,6 +199,13 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         self.directions_: Floats = np.empty((0, frequent.shape[1]), dtype=np.float32)
         if size:
             self.directions_ = randomized_svd(frequent, size, random_state=self.random_state)[2].astype(np.float32)
+
+    def _fit_contents(self, matrix: csr_matrix, codes: IntArray, texts: list[str]) -> None:
+        distinct = find_distinct(texts)
+        if distinct is not None:  # copies would make the contents look better known than they are
+            matrix, codes = matrix[distinct.first], distinct.representatives(codes)
+        rng = np.random.default_rng(self.random_state)
+        self.contents_ = Contents.fit(matrix, codes, len(self.classes_), rng)
 
     def _fit_view(
         self,

@@ -16,6 +16,7 @@ from quanet.base import Quantifier, ReadInstances
 from quanet.diagnostics.contents import familiar_contents, unlike_training
 from quanet.diagnostics.diagnose import WIDE, diagnose, prior_shift_p_value, words_finding
 from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.diagnostics.overlap import seen_finding
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.regions import Interval
@@ -89,6 +90,7 @@ def diagnose_reading(quantifier: Quantifier, reading: Reading, *, level: float =
     findings = list(_diagnosis(quantifier, instances, level, seed))
     if reading.unknown_words is not None:
         findings.append(words_finding(reading.unknown_words))
+    findings += seen_finding(reading.training_texts, len(reading.instances))
     if len(reading.texts) >= FEW:
         findings += familiar_contents(quantifier, reading.texts[:TEXTS], 1 - level)
     return Diagnosis(findings)

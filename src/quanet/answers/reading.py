@@ -14,6 +14,7 @@ from quanet.answers.shares import Key
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.base import Quantifier, ReadInstances
 from quanet.data.columns import as_number, label_name
+from quanet.diagnostics.overlap import SeenTexts, hashes_of
 from quanet.diagnostics.words import WordCounter, classifier_of
 from quanet.errors import InvalidData
 
@@ -100,6 +101,7 @@ class Reading:
     groups : sorted.
     skipped : rows left out, by the reason.
     unknown_words : their share, where the classifier has a vocabulary.
+    training_texts : texts that the model was trained on; None where it does not remember them.
     labels : how many rows have a label, by label, where asked for.
     texts, places : some of the texts, drawn at random, and their places among the instances.
     """
@@ -112,6 +114,7 @@ class Reading:
     labels: Counter[str] = field(default_factory=Counter)
     texts: list[str] = field(default_factory=list)
     places: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    training_texts: int | None = None
 
 
 class _Some:
@@ -163,6 +166,7 @@ def read_source(
     groups, skipped, labels = Groups(keys, form=form), Counter[str](), Counter[str]()
     words = WordCounter(classifier_of(quantifier))
     some = _Some(np.random.default_rng(0))
+    seen = SeenTexts(hashes_of(quantifier))
     rows: list[NDArray[np.float32]] = []
     codes: list[Codes] = []
 
@@ -183,6 +187,7 @@ def read_source(
             if inputs.text:
                 words.add(found[:: -(-len(found) // COUNTED)])
                 some.add(found)
+                seen.add(found)
             yield found
 
     rows += _in_threads(lambda found: quantifier.read(found).inputs.astype(np.float32), instances())
@@ -200,6 +205,7 @@ def read_source(
         labels,
         some.texts,
         some.places,
+        seen.count,
     )
 
 

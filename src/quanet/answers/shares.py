@@ -23,6 +23,10 @@ class Key:
     # Whether rows without a value are left out, instead of being the group "(empty)".
     required: bool = field(default=False, repr=False)
 
+    def as_required(self) -> "Key":
+        """The same, for groups that every row needs: others are left out."""
+        return Key(self.column, self.period, required=True)
+
     def __str__(self) -> str:
         return f"{self.column} ({self.period})" if self.period else self.column
 

@@ -12,9 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from quanet.cli.console import ended_by_signals, note, notes, warnings_as_lines
+from quanet.cli.labels import labelled_pools
 from quanet.cli.moving import PARTS, learning, moving, spoken
 from quanet.cli.opening import settings
-from quanet.cli.options import HOW, DateFormat, Encoding, Force, Label, Report, Seed, Text
+from quanet.cli.options import HOW, DateFormat, Encoding, Force, Label, NormalizeLabels, Report, Seed, Text
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, drawing_of
 from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_format, write_answer, write_summary
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from quanet.answers.evaluation import Comparison
     from quanet.answers.fitting import Labelled
     from quanet.answers.labelled import Pool
-    from quanet.answers.shares import Key
-    from quanet.data.streams import Source
 
 SIGNIFICANT = 0.05
 
@@ -47,6 +46,7 @@ def compare(
     ] = "quick",
     text: Text = None,
     label: Label = None,
+    normalize_labels: NormalizeLabels = False,
     metric: Annotated[str, typer.Option(help="Error to rank by: ae, rae, kld, ...", rich_help_panel=HOW)] = "ae",
     protocol: ProtocolName = "app",
     bag_size: BagSize = None,
@@ -73,6 +73,7 @@ def compare(
 
     quanet compare train.csv test.csv --methods all --protocol by:product
     """
+    from quanet.answers.labelled import choose_columns
     from quanet.data.streams import Source
 
     chosen = _chosen(methods)
@@ -82,7 +83,8 @@ def compare(
     check_outputs(output, report=report, force=force)
     with warnings_as_lines():
         sources = Source([train], encoding=encoding), Source([test], encoding=encoding)
-        learn, tried = _pools(*sources, text, label, drawing.key, date_format)
+        columns = choose_columns(sources[0], text, label)
+        learn, tried = labelled_pools(*sources, columns, drawing.key, date_format, normalize=normalize_labels)
         shared, drawn = _prepared(learn, tried, drawing, test, seed)
         outcomes, stopped = _run(chosen, shared, drawn, seed)
     if stopped and not any(one.results for one in outcomes):
@@ -122,22 +124,6 @@ def _chosen(methods: str) -> list[str]:
         return choose_methods(asked)
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint="--methods") from None
-
-
-def _pools(
-    train: "Source", test: "Source", text: str | None, label: str | None, key: "Key | None", date_format: str | None
-) -> "tuple[Labelled, Pool]":
-    """The labelled instances of both files."""
-    from quanet.answers.fitting import read_labelled
-    from quanet.answers.labelled import choose_columns, read_pool
-
-    inputs, named, told = choose_columns(train, text, label)
-    note(told)
-    learn, tried = read_labelled(train, inputs, named), read_pool(test, inputs, named, key=key, form=date_format)
-    for source, skipped in ((train, learn.skipped), (test, tried.skipped)):
-        for reason, number in skipped.items():
-            note(f"{source.name}: {number:,} rows left out ({reason})")
-    return learn, tried
 
 
 def _prepared(learn: "Labelled", tried: "Pool", drawing: "Drawing", test: str, seed: int) -> "tuple[Shared, Drawn]":

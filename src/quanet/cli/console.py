@@ -42,6 +42,11 @@ def complain(message: str) -> None:
     problems.print(f"[bold red]Error:[/] {escape(message)}", highlight=False, soft_wrap=True)
 
 
+def caution(message: str) -> None:
+    """A warning, as one line."""
+    problems.print(f"[yellow]Warning:[/] {escape(message)}", highlight=False, soft_wrap=True)
+
+
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Inside, a warning is one line, as an error is, and said once."""
@@ -54,7 +59,7 @@ def warnings_as_lines() -> Iterator[None]:
     def line(message: Warning | str, *_: object, **__: object) -> None:
         if str(message) not in said:
             said.add(str(message))
-            problems.print(f"[yellow]Warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
+            caution(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", QuanetWarning)

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from quanet.cli.console import note, warnings_as_lines
+from quanet.cli.labels import settle_judgements
 from quanet.cli.opening import settings
 from quanet.cli.options import (
     COLUMNS,
@@ -18,6 +19,7 @@ from quanet.cli.options import (
     Files,
     Force,
     Level,
+    NormalizeLabels,
     Report,
     check_level,
 )
@@ -43,6 +45,7 @@ def correct(
         str, typer.Option(metavar="COLUMN", help="Column of the judge's labels or scores.", rich_help_panel=COLUMNS)
     ],
     by: By = None,
+    normalize_labels: NormalizeLabels = False,
     scores: Annotated[
         bool,
         typer.Option(
@@ -105,13 +108,19 @@ def correct(
         columns = [judge, *(key.column for key in keys), *([human] if aside is None else [])]
         table = source.read(columns)
         groups, owner = group_codes(table, keys, source=source, form=date_format)
-        found = correct_groups(
+        judged, labels, apart = settle_judgements(
             _judgements(table[judge], source, scores=scores),
             _labels(table[human]) if aside is None else [None] * len(table),
+            None if aside is None else _elsewhere(aside, human, judge, scores=scores),
+            normalize=normalize_labels,
+        )
+        found = correct_groups(
+            judged,
+            labels,
             keys=keys,
             groups=groups,
             owner=owner,
-            aside=None if aside is None else _elsewhere(aside, human, judge, scores=scores),
+            aside=apart,
             at_random=not chosen,
             scores=scores,
             level=level,

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from quanet.cli.console import details, note, warnings_as_lines
+from quanet.cli.labels import settle_labels
 from quanet.cli.moving import moving
 from quanet.cli.opening import about_model, inputs_for, open_model, settings
 from quanet.cli.options import (
@@ -20,6 +21,7 @@ from quanet.cli.options import (
     Label,
     Level,
     ModelFolder,
+    NormalizeLabels,
     Report,
     Seed,
     Text,
@@ -44,6 +46,7 @@ def evaluate(
     files: Files,
     label: Label = None,
     text: Text = None,
+    normalize_labels: NormalizeLabels = False,
     protocol: ProtocolName = "app",
     bag_size: BagSize = None,
     repeats: Repeats = None,
@@ -77,7 +80,7 @@ def evaluate(
     from quanet.answers.drawing import draw_bags
     from quanet.answers.evaluation import evaluate_model
     from quanet.answers.labelled import labels_in
-    from quanet.data.columns import match_labels
+    from quanet.data.columns import label_name, match_labels
     from quanet.data.streams import Source
 
     check_level(level)
@@ -90,6 +93,7 @@ def evaluate(
         inputs, named = _columns(source, facts, text, label, drawing.key)
         reading = _read(quantifier, source, inputs, named, drawing.key, date_format)
         names, groups = labels_in(reading)
+        names = settle_labels(names, normalize=normalize_labels, known=map(label_name, quantifier.classes_.tolist()))
         labels = match_labels(names, quantifier.classes_, source=source.name)
         drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
         for message in drawn.notes:

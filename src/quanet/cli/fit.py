@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.console import ended_by_signals, note, notes, warnings_as_lines
+from quanet.cli.console import caution, ended_by_signals, note, notes, warnings_as_lines
 from quanet.cli.making import make_quantifier
 from quanet.cli.moving import learning, moving, spoken
-from quanet.cli.options import COLUMNS, HOW, OUTPUT, Encoding, Files, Force, Label, Seed, Text
+from quanet.cli.options import COLUMNS, HOW, OUTPUT, Encoding, Files, Force, Label, NormalizeLabels, Seed, Text
 
 if TYPE_CHECKING:
     from quanet.answers.fitting import HeldOut, Labelled
@@ -37,6 +37,7 @@ def fit(
             rich_help_panel=COLUMNS,
         ),
     ] = None,
+    normalize_labels: NormalizeLabels = False,
     encoding: Encoding = "utf-8",
     method: Annotated[
         str | None,
@@ -81,6 +82,7 @@ def fit(
     """
     from quanet.answers.fitting import held_out_errors, read_labelled
     from quanet.data.streams import Source
+    from quanet.diagnostics.overlap import remember_texts
     from quanet.persist.folder import free_place, save
     from quanet.progress import listening
 
@@ -92,7 +94,7 @@ def fit(
     with warnings_as_lines(), ended_by_signals():
         with moving(f"Reading {source.name}", source.size) as move:
             source.follow = move
-            data = read_labelled(source, inputs, label)
+            data = read_labelled(source, inputs, label, normalize=normalize_labels)
         _tell(data, source)
         started = time.perf_counter()
         name = type(quantifier).__name__
@@ -102,6 +104,8 @@ def fit(
         with moving("Measuring errors on held-out instances"):
             errors = held_out_errors(quantifier, seed=seed)
     _tell_errors(errors, quantifier)
+    if inputs.text:
+        quantifier.training_hashes_ = remember_texts(data.X)
     facts = _facts(source, inputs, label, data, errors) | {"method": name, "seed": seed, "seconds": round(seconds, 1)}
     save(quantifier, output, data=_sentence(facts), results=_results(errors, name), facts=facts)
     size = sum(file.stat().st_size for file in output.iterdir())
@@ -150,9 +154,21 @@ def _tell(data: "Labelled", source: "Source") -> None:
     left_out = ", ".join(f"{number:,} left out ({reason})" for reason, number in data.skipped.items())
     note(f"{len(data.y):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")
     notes.print(counts_table(data.counts, SHOWN))
+    if data.duplicates:
+        note(duplicates_sentence(data))
+
+
+def duplicates_sentence(data: "Labelled") -> str:
+    """What is known of copies among the training rows."""
+    share = data.duplicates / len(data.y)
+    said = f"{data.duplicates:,} rows ({share:.1%}) are copies of earlier ones. They share a fold with these"
+    if data.conflicts:
+        return f"{said}; copies of {data.conflicts:,} of them have different labels, which is worth a look."
+    return f"{said}."
 
 
 def _tell_errors(errors: "HeldOut | None", quantifier: "Quantifier") -> None:
+    from quanet.answers.fitting import explain_poor
     from quanet.cli.tables import errors_table
 
     name = type(quantifier).__name__
@@ -162,6 +178,8 @@ def _tell_errors(errors: "HeldOut | None", quantifier: "Quantifier") -> None:
         return
     note(f"Mean error of a share, on {errors.bags} held-out bags of {errors.bag_size} at prevalences from 0 to 1:")
     notes.print(errors_table(errors, name))
+    for number, sentence in enumerate(explain_poor(quantifier, errors)):
+        (note if number else caution)(sentence)
 
 
 def _facts(
@@ -176,6 +194,8 @@ def _facts(
         "label": label,
         "rows": len(data.y),
         "skipped": data.skipped,
+        "duplicates": data.duplicates,
+        "conflicts": data.conflicts,
         "counts": {str(name): number for name, number in data.counts.items()},
         "held_out": asdict(errors) if errors else {},
         "command": " ".join(["quanet", *sys.argv[1:]]),
@@ -185,7 +205,8 @@ def _facts(
 def _sentence(facts: dict[str, Any]) -> str:
     files = ", ".join(facts["files"][:5]) + (f" and {len(facts['files']) - 5} more" if len(facts["files"]) > 5 else "")
     read = f"texts in `{facts['text']}`" if facts["text"] else f"numbers in `{', '.join(facts['features'])}`"
-    return f"{facts['rows']:,} rows of {files}: {read}, labels in `{facts['label']}`."
+    copies = f" {facts['duplicates']:,} rows are copies of others." if facts["duplicates"] else ""
+    return f"{facts['rows']:,} rows of {files}: {read}, labels in `{facts['label']}`.{copies}"
 
 
 def _results(errors: "HeldOut | None", name: str) -> dict[str, float]:

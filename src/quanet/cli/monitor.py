@@ -209,8 +209,6 @@ def _batches(
     date_format: str | None,
 ) -> Any:
     """The files' instances, read by the model, and which of them belong to which batch."""
-    from dataclasses import replace
-
     from quanet.answers.following import make_batches
     from quanet.answers.reading import read_source
 
@@ -218,8 +216,7 @@ def _batches(
     inputs = inputs_for(source, facts, text, besides=[key.column])
     with moving(f"Reading {source.name}", source.size) as move:
         source.follow = move
-        dated = replace(key, required=True)  # a row without a date has no place in time
-        reading = read_source(quantifier, source, inputs, keys=[dated], form=date_format)
+        reading = read_source(quantifier, source, inputs, keys=[key.as_required()], form=date_format)
     told = {"no group": "no date"}
     left_out = ", ".join(f"{number:,} left out ({told.get(why, why)})" for why, number in reading.skipped.items())
     note(f"{len(reading.instances):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")

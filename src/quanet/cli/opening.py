@@ -21,7 +21,10 @@ def open_model(folder: Path) -> tuple["Quantifier", dict[str, Any]]:
 
     facts = facts_of(folder)
     loaded = load(folder)
+    hashes = getattr(loaded, "training_hashes_", None)
     loaded = getattr(loaded, "quantifier_", loaded)  # what a search has chosen
+    if hashes is not None:
+        loaded.training_hashes_ = hashes
     if not isinstance(loaded, Quantifier):
         raise InvalidModel(f"{folder} holds {type(loaded).__name__}, which estimates no shares.")
     return loaded, facts

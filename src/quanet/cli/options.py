@@ -26,6 +26,14 @@ Label = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="Column of labels; guessed if only one can be it.", rich_help_panel=COLUMNS),
 ]
+NormalizeLabels = Annotated[
+    bool,
+    typer.Option(
+        "--normalize-labels",
+        help="Take labels that differ in case, spaces, hyphens or Unicode form for the same.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 By = Annotated[
     list[str] | None,
     typer.Option(

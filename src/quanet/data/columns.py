@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from quanet.arrays import LabelArray
+from quanet.data.variants import label_key
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
@@ -146,7 +147,10 @@ def match_labels(names: Sequence[str], classes: LabelArray, *, source: str) -> L
         there = ", ".join(map(repr, nearest_first(unknown[0], known)))
         count = sum(name == unknown[0] for name in names)
         others = f", and {len(unknown) - 1} other labels are unknown too" if len(unknown) > 1 else ""
+        looks = {label_key(name): name for name in known}.get(label_key(unknown[0]))
+        hint = f" It looks like {looks!r}: --normalize-labels takes it for that." if looks else ""
         raise InvalidData(
             f"{source}: the model does not know the label {unknown[0]!r} ({count:,} rows){others}; it knows {there}."
+            f"{hint}"
         )
     return classes[np.array([known[name] for name in names], dtype=np.intp)]

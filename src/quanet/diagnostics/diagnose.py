@@ -21,6 +21,7 @@ from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 from quanet.evaluation.limits import cramer_rao_variance
 from quanet.simplex import count, encode
 from quanet.text import is_text
+from quanet.uncertainty.held import kept_of
 
 FEWEST_HELD = 10  # held-out instances of a class, below which its posteriors' distribution is a guess
 WIDE = 0.1  # an interval of 10 points to either side
@@ -155,7 +156,8 @@ def _held_out(quantifier: Quantifier, X_held: Any, y_held: ArrayLike | None) -> 
         rows = quantifier._inputs_of(X_held)  # noqa: SLF001
         codes = encode(check_labels(y_held, len(rows)), quantifier.classes_)
     elif quantifier._reads_posteriors and hasattr(quantifier, "held_rows_"):  # noqa: SLF001
-        rows, codes = quantifier.held_rows_, quantifier.held_codes_
+        held = kept_of(quantifier).each_once()  # copies would count as more evidence than there is
+        rows, codes = held.inputs, held.codes
     else:
         return None
     if not quantifier._reads_posteriors:  # noqa: SLF001

@@ -56,6 +56,13 @@ class Held:
         """Which of some instances are copies of one another."""
         return None if self.groups is None else self.groups[part]
 
+    def each_once(self) -> "Held":
+        """The same without copies."""
+        if self.groups is None:
+            return self
+        first = np.sort(np.unique(self.groups * self.k + self.codes, return_index=True)[1])
+        return Held(self.inputs[first], self.codes[first], self.k)
+
     def by_class(self) -> list[IntArray]:
         """Positions of the instances of every class."""
         return [np.flatnonzero(self.codes == c) for c in range(self.k)]
