@@ -83,9 +83,9 @@ def held_of(quantifier: Quantifier, held_out: tuple[Any, Any] | None, *, least: 
         return None
     rarest = int(held.distinct.argmin())
     if held.distinct[rarest] < least:
-        found = int(held.distinct[rarest])
+        found, different = int(held.distinct[rarest]), "" if held.groups is None else "different "
         raise InvalidData(
-            f"{purpose} needs at least {least} different held-out instances of every class; there are "
+            f"{purpose} needs at least {least} {different}held-out instances of every class; there are "
             f"{found or 'none'} of class {quantifier.classes_.tolist()[rarest]!r}. Give more: held_out=(X, y)."
         )
     return held
