@@ -229,6 +229,12 @@ class NeverExact(Broken):
         return found + 0.1 / len(self.classes_)
 
 
+class NeedsEveryClass(Broken):
+    def aggregate(self, rows):
+        found = super().aggregate(rows) / np.max(rows, axis=-2)
+        return found / found.sum(axis=-1, keepdims=True)
+
+
 class AnswersUnfitted(Broken):
     def predict(self, X):
         return super().predict(X) if hasattr(self, "classes_") else np.array([0.5, 0.5])
@@ -292,6 +298,7 @@ class SeedsTheWorld(Broken):
         (Forgetful, "to the last bit"),
         (Scribbles, "changes what it is given"),
         (NeverExact, "the estimate is the truth"),
+        (NeedsEveryClass, "a class is never named. A warning was raised: divide by zero|invalid value"),
         (AnswersUnfitted, "NotFittedError"),
         (TakesEmptyBags, "QuanetError was due, and nothing was raised"),
         (RaisesTheWrongError, "QuanetError was due, not IndexError"),

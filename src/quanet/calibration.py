@@ -194,7 +194,9 @@ def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[Fl
             gradient = np.concatenate([gradient, residual.sum(axis=0)])
         return -float((truth * logs).sum()) / n, gradient
 
-    start = np.concatenate([np.ones(scales), np.zeros(k if shifted else 0)])
+    # With shifts at the prior, scores that say nothing are at the optimum from the start, exactly.
+    prior = np.log(np.maximum(truth.sum(axis=0), 0.5) / n)
+    start = np.concatenate([np.ones(scales), (prior - prior.mean())[: k if shifted else 0]])
     # A negative scale would turn the classifier round, which a calibration must not.
     best = _minimise(loss, start, [(1e-3, 1e3)] * scales + [(-50.0, 50.0)] * (len(start) - scales))
     scale = np.broadcast_to(best[:scales], (k,)) / unit

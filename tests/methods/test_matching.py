@@ -486,3 +486,14 @@ def test_labels_of_posteriors_are_counted():
     held, y, bag = fixed(3)
     rates = Matching(GIVEN, representation=Labels(), divergence="l2").fit(held, y)
     np.testing.assert_allclose(rates.predict(bag), ACC(GIVEN).fit(held, y).predict(bag), atol=1e-7)
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "euclidean"])
+@pytest.mark.parametrize("level", [1 / 3, 0.1, 0.7])
+def test_equal_posteriors_leave_the_energy_distance_at_the_training_prevalences(metric, level):
+    row = np.array([level, 0.75 * (1 - level), 0.25 * (1 - level)])
+    posteriors, codes = np.tile(row, (17, 1)), np.repeat([0, 1, 2], [1, 6, 10])
+    quantifier = EDy("precomputed", metric=metric)
+    with pytest.warns(QuanetWarning, match="cannot tell all classes apart"):
+        quantifier.fit(posteriors, codes)
+    np.testing.assert_allclose(quantifier.predict(posteriors[:4]), [1 / 17, 6 / 17, 10 / 17], atol=1e-6)

@@ -26,11 +26,11 @@ from quanet.classifiers import check_posteriors
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import (
-    SINGULAR,
     classify_and_count,
     hard_rates,
     is_singular,
     mean_posterior,
+    open_directions,
     soft_rates,
 )
 from quanet.methods.em import Calibrated
@@ -145,7 +145,8 @@ class _SmoothCounts(AggregativeQuantifier):
         smooth = np.sqrt(self.strength / 2) * smoothness(self.ladder_)
         parts, targets = [self.rates_, smooth], [counted, np.zeros((*counted.shape[:-1], k - 2))]
         if is_singular(self.rates_):
-            parts, targets = [*parts, SINGULAR * np.eye(k)], [*targets, SINGULAR * counted]
+            pull = open_directions(self.rates_)
+            parts, targets = [*parts, pull], [*targets, counted @ pull]
         return simplex_least_squares(np.vstack(parts), np.concatenate(targets, axis=-1))
 
 
