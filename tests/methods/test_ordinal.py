@@ -25,7 +25,7 @@ from quanet import (
 )
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.methods.divergences import DIVERGENCES
-from quanet.methods.ordinal import monotone, second_differences
+from quanet.methods.order import monotone, second_differences
 from quanet.simplex import check_prevalences
 from tests.strategies import fixed_posteriors, posteriors, prevalences
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from quanet import ACC, APP, CC, MAX, MS, MS2, PACC, T50, TAC, Gaussians, OneVsRest, X, evaluate
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.methods.thresholds import Curve, median_sweep, rate_curve, share_reaching
+from quanet.methods.rate_curve import Curve, median_sweep, rate_curve, share_reaching
 from tests.methods.test_counting import fixed_bag
 from tests.strategies import SEEDS, fixed_posteriors
 
