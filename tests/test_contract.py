@@ -107,6 +107,8 @@ ORDERED = [
     ODMy(bins=(4, 6), strength=1.0),
     FrankHall(PACC()),
     FrankHall(CC()),
+    RUN(tau=10.0),
+    Tikhonov(tau=0.1),
 ]
 TWO = [("string", 2), ("integer", 2), ("boolean", 2)]
 KINDS = [("boolean", 2), ("string", 2), ("integer", 4)]  # every kind of label, and two and more classes

@@ -98,7 +98,7 @@ class StackedClassifier(ClassifierMixin, BaseEstimator):
         return np.hstack([np.empty((_num_samples(X), 0)), *parts])
 
     def _averaged(self, posteriors: list[FloatArray]) -> FloatArray:
-        floors = getattr(self, "floors_", [None] * len(posteriors))  # models saved before 0.2 have none
+        floors = getattr(self, "floors_", [None] * len(posteriors))  # models saved by 0.1.0 have none
         members = zip(self.shares_, posteriors, floors, strict=True)
         weighted = (share * _logs(part, floor) for share, part, floor in members)
         return np.asarray(softmax(sum(weighted, np.zeros(1)), axis=1))

@@ -123,7 +123,9 @@ class GridSearchQ(Chooser):
         if protocol is None:
             protocol = APP() if len(self.classes_) == 2 else UPP()
         results = [evaluate(one, held, labels[fold[1]], protocol, rng=self.random_state) for one in fitted]
-        return [] if self.refit else fitted, [float(result.error(self.metric).mean()) for result in results]
+        order = getattr(self.quantifier, "order", None)
+        means = [float(result.error(self.metric, order=order).mean()) for result in results]
+        return [] if self.refit else fitted, means
 
 
 def along_paths(quantifier: Any, settings: list[Setting]) -> list[list[int]]:

@@ -9,8 +9,11 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.errors import InvalidData, InvalidSetting
 
 
-def ladder_of(classes: LabelArray, order: Sequence[Any] | None, name: str) -> IntArray:
+def ladder_of(classes: LabelArray, order: Sequence[Any] | None, name: str, call: str | None = None) -> IntArray:
     """Positions of the classes from the lowest to the highest: (k,).
+
+    Numbers and booleans have an order of their own; other labels need `order`. A missing one is an error that shows
+    how to pass it, in ``call`` or to the constructor of a method of that name.
 
     Examples
     --------
@@ -22,7 +25,7 @@ def ladder_of(classes: LabelArray, order: Sequence[Any] | None, name: str) -> In
         if classes.dtype.kind not in "biuf":
             raise InvalidData(
                 f"{name} needs classes in order, and {known[:4]} have none of their own. "
-                f"Say it: {name}(order={known[:4]}), from the lowest to the highest."
+                f"Say it: {call or name + '('}order={known[:4]}), from the lowest to the highest."
             )
         return np.arange(len(known))
     given = list(order)

@@ -35,17 +35,20 @@ class _Threshold(TwoClasses):
         super().__init__(classifier, cv=cv)
         self.positive = positive
 
-    def _find_positive(self, codes: IntArray) -> int:
-        """Position of the positive class: the one named, the rarer one, or of equals that of the first instance."""
+    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
+        """As always, and choose the positive class: here, once, so that replicates count the same one."""
+        codes = super()._learn_labels(X, y)
+        known = self.classes_.tolist()
+        if self.positive is not None and self.positive not in known:
+            raise InvalidSetting(f"positive is {self.positive!r}, but the classes are {known}.")
         if self.positive is not None:
-            if self.positive not in self.classes_.tolist():
-                raise InvalidSetting(f"positive is {self.positive!r}, but the classes are {self.classes_.tolist()}.")
-            return self.classes_.tolist().index(self.positive)
-        return int(codes[0]) if self.prior_[0] == self.prior_[1] else int(self.prior_.argmin())
+            self.positive_ = known.index(self.positive)
+        else:  # the names of the classes must not matter, so of equals it is that of the first instance
+            self.positive_ = int(codes[0]) if self.prior_[0] == self.prior_[1] else int(self.prior_.argmin())
+        return codes
 
     def _curve(self, posteriors: FloatArray, codes: IntArray, thresholds: FloatArray | None = None) -> Curve:
         """The curve at thresholds whose rates differ; of none, one that leaves the plain count, with a warning."""
-        self.positive_ = self._find_positive(codes)
         curve = rate_curve(posteriors[:, self.positive_], codes == self.positive_, thresholds)
         curve = curve.where(curve.tpr != curve.fpr)
         if len(curve.thresholds):
@@ -102,10 +105,11 @@ class T50(_ChosenThreshold):
     ----------
     classifier, cv : see `AggregativeQuantifier`.
     positive : the class that is counted. None takes the rarer one, as Forman's positives are; of two equally frequent
-        ones that of the first instance.
+        ones that of the first training instance. Intervals keep the choice that fit made.
 
     Attributes
     ----------
+    positive_ : the position of that class in `classes_`.
     threshold_, tpr_, fpr_ : the threshold and its rates.
 
     Notes
