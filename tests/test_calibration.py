@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from quanet.calibration import METHODS, Calibration, calibrate, fit_weights
+from quanet.calibration import METHODS, Calibration, calibrate, fit_weights, smooth_zeros, zero_floor
 from quanet.data.synthetic import Gaussians
 from quanet.errors import InvalidSetting
 
@@ -111,3 +111,63 @@ def test_logits_that_mislead_count_for_nothing_and_alike_ones_evenly():
     np.testing.assert_allclose(fit_weights([right, -right], y), [1, 0], atol=1e-6)
     np.testing.assert_allclose(fit_weights([right, right], y), [0.5, 0.5], atol=1e-6)
     np.testing.assert_allclose(fit_weights([-right, -right], y), [0.5, 0.5])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("confidence", [1e-3, 0.005, 0.1, 1.0, 4.0])
+def test_calibrated_posteriors_do_not_depend_on_how_confident_the_classifier_is(method, confidence):
+    posteriors, y = honest(2, n=2000)
+    exact = calibrate(posteriors, y, method=method)(posteriors)
+    distorted = softmax(confidence * np.log(posteriors), axis=1)
+    # The scales of single classes act on log p, which a power of the odds moves in a curve.
+    # Powers of 4 fall below 1e-12, where posteriors are clipped.
+    close = 0.02 if method in {"vector", "nbvs"} else 2e-3 if confidence > 1 else 1e-5
+    np.testing.assert_allclose(calibrate(distorted, y, method=method)(distorted), exact, atol=close)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_underconfident_classifier_of_many_classes_is_calibrated_as_well(method):
+    posteriors, y = honest(4, n=3000)
+    distorted = softmax(0.005 * np.log(posteriors), axis=1)
+    calibrated = calibrate(distorted, y, method=method)(distorted)
+    assert cross_entropy(calibrated, y) < cross_entropy(posteriors, y) + 0.03
+
+
+def votes(posteriors, voters, rng=0):
+    """Posteriors as a vote of `voters` neighbours gives them: whole numbers of votes, many of them zero."""
+    return np.random.default_rng(rng).multinomial(voters, posteriors) / voters
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_posteriors_of_zero_do_not_decide_how_far_the_others_are_trusted(method):
+    posteriors, y = honest(4, n=3000)
+    counted = votes(posteriors, 10)
+    assert (counted == 0).any()
+    # What votes can know, smoothed as by a Dirichlet prior that has the votes' own strength.
+    smoothed = (10 * counted + 2 * np.bincount(y) / len(y)) / 12
+    calibrated = calibrate(counted, y, method=method)(counted)
+    assert cross_entropy(calibrated, y) < cross_entropy(smoothed, y) + 0.01
+    np.testing.assert_allclose(calibrated.sum(axis=1), 1)
+
+
+def test_the_floor_makes_held_out_labels_most_likely():
+    posteriors, y = honest(3, n=1000)
+    counted, prior = votes(posteriors, 5), np.bincount(y) / len(y)
+    floor = zero_floor(counted, y)
+    np.testing.assert_allclose(floor / floor.sum(), prior)
+    others = [cross_entropy(smooth_zeros(counted, share * prior), y) for share in np.linspace(0.01, 0.9, 50)]
+    assert cross_entropy(smooth_zeros(counted, floor), y) <= min(others) + 1e-9
+
+
+def test_posteriors_without_zeros_and_zeros_that_are_right_have_no_floor():
+    posteriors, y = honest(3, n=500)
+    assert zero_floor(posteriors, y) is None
+    assert calibrate(posteriors, y, method="bcts").floor is None
+    assert zero_floor(np.eye(3)[y], y) is None
+
+
+def test_zeros_that_say_nothing_are_replaced_by_the_prior():
+    y = np.repeat([0, 1], [300, 100])
+    said = np.eye(2)[np.random.default_rng(0).integers(2, size=400)]
+    calibrated = calibrate(said, y, method="bcts")(np.eye(2))
+    np.testing.assert_allclose(calibrated, [[0.75, 0.25]] * 2, atol=0.08)

@@ -95,7 +95,7 @@ METHODS += [Friedman(), PWK(), PWK(3, alpha=2)]
 METHODS += [ReadMe(), ReadMe(subsets=4, words=1)]
 METHODS += [Median(PCC(), {"classifier": [None]}), Ensemble(PCC(), size=3)]
 METHODS += [Ensemble(CC(), size=3, policy=policy, kept=2) for policy in ("prevalence", "distribution", "accuracy")]
-METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors")]
+METHODS += [MAPLS(), LEIP(), EMQ(calibration="nbvs", prior="posteriors"), EMQ(calibration=None, prior="posteriors")]
 METHODS += [OneVsRest(T50()), BBSE(), BBSE(outputs="soft"), RLLS(), RLLS(outputs="hard", alpha=0.1)]
 METHODS += [AutoQuantifier([TrainPrevalence(), PACC()], [None], protocol=UPP(bag_size=20, repeats=30))]
 TWO_CLASSES = [CDE(), DeBias(), T50(), MAX(), X(), TAC(), TAC(threshold=0.3), MS(), MS2(), MS(cv=0.4)]
@@ -107,6 +107,8 @@ ORDERED = [
     ODMy(bins=(4, 6), strength=1.0),
     FrankHall(PACC()),
     FrankHall(CC()),
+    RUN(tau=10.0),
+    Tikhonov(tau=0.1),
 ]
 TWO = [("string", 2), ("integer", 2), ("boolean", 2)]
 KINDS = [("boolean", 2), ("string", 2), ("integer", 4)]  # every kind of label, and two and more classes
@@ -229,6 +231,12 @@ class NeverExact(Broken):
         return found + 0.1 / len(self.classes_)
 
 
+class NeedsEveryClass(Broken):
+    def aggregate(self, rows):
+        found = super().aggregate(rows) / np.max(rows, axis=-2)
+        return found / found.sum(axis=-1, keepdims=True)
+
+
 class AnswersUnfitted(Broken):
     def predict(self, X):
         return super().predict(X) if hasattr(self, "classes_") else np.array([0.5, 0.5])
@@ -292,6 +300,7 @@ class SeedsTheWorld(Broken):
         (Forgetful, "to the last bit"),
         (Scribbles, "changes what it is given"),
         (NeverExact, "the estimate is the truth"),
+        (NeedsEveryClass, "a class is never named. A warning was raised: divide by zero|invalid value"),
         (AnswersUnfitted, "NotFittedError"),
         (TakesEmptyBags, "QuanetError was due, and nothing was raised"),
         (RaisesTheWrongError, "QuanetError was due, not IndexError"),

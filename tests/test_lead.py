@@ -92,3 +92,16 @@ def test_where_it_is_not_known_a_quantifier_is_as_it_is():
     fitted = EMQ("precomputed").fit(posteriors(1.0), CODES)
     assert fitted.lead_ is None
     assert brought_ahead(fitted) is fitted
+
+
+def test_posteriors_of_zero_do_not_decide_the_lead():
+    # A tenth of a per cent of zeros, by rounding: what is measured must stay what it is without them.
+    less, more = posteriors(1.0), posteriors(1.3)
+    with_zeros = [rows.copy() for rows in (less, more)]
+    for rows in with_zeros:
+        rows[[0, 399]] = [[1, 0], [0, 1]]
+    plain, zeros = (measure_lead(*pair, CODES, (0.6, 0.8)) for pair in ((less, more), with_zeros))
+    np.testing.assert_allclose(zeros, plain, atol=0.06)
+    moved = move_ahead(with_zeros[1], CODES, zeros)
+    np.testing.assert_array_equal(moved == 0, with_zeros[1] == 0)
+    np.testing.assert_allclose(moved.sum(axis=1), 1)

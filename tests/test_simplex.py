@@ -131,3 +131,8 @@ def test_the_number_of_classes_is_checked():
 def test_the_coarsest_grid_has_every_class_alone_in_the_order_of_finer_ones():
     np.testing.assert_array_equal(grid(3, 1), [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
     np.testing.assert_array_equal(grid(3, 2)[(grid(3, 2) == 1).any(axis=1)], grid(3, 1))
+
+
+def test_bags_of_no_instances_have_no_instance_of_any_class():
+    np.testing.assert_array_equal(count(np.empty(0, dtype=int), 3), [0, 0, 0])
+    np.testing.assert_array_equal(count(np.empty((2, 0), dtype=int), 3), np.zeros((2, 3)))

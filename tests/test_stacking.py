@@ -5,6 +5,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from quanet import EMQ, Gaussians, StackedClassifier, TextClassifier, WordBags, load, save
 from quanet.classifiers import cross_fit
@@ -57,3 +58,14 @@ def test_what_cannot_be_stacked_is_refused():
         StackedClassifier([GaussianNB()]).fit(X, Y)
     with pytest.raises(InvalidSetting, match=r"LinearSVC\(\) has no predict_proba"):
         StackedClassifier([GaussianNB(), LinearSVC()]).fit(X, Y)
+
+
+def test_zeros_of_one_classifier_do_not_silence_the_others():
+    tree, linear = DecisionTreeClassifier(min_samples_leaf=5, random_state=0), LogisticRegression()
+    stack, of_stack, _ = cross_fit(StackedClassifier([tree, linear]), X, Y, np.arange(3), cv=5)
+    _, of_linear, held = cross_fit(linear, X, Y, np.arange(3), cv=5)
+    _, of_tree, _ = cross_fit(tree, X, Y, np.arange(3), cv=5)
+    assert (of_tree == 0).any()
+    surprises = [-np.log(rows[np.arange(len(held)), Y[held]]).mean() for rows in (of_stack, of_linear)]
+    assert surprises[0] < surprises[1] + 0.02
+    assert stack.shares_[0] > 0.1

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from quanet.methods.features import KMM as KMM
     from quanet.methods.features import EDx as EDx
     from quanet.methods.features import MatchingX as MatchingX
+    from quanet.methods.frank_hall import FrankHall as FrankHall
     from quanet.methods.friedman import DeBias as DeBias
     from quanet.methods.friedman import Friedman as Friedman
     from quanet.methods.hellinger import HDx as HDx
@@ -77,19 +78,18 @@ if TYPE_CHECKING:
     from quanet.methods.ordinal import OACC as OACC
     from quanet.methods.ordinal import OEMQ as OEMQ
     from quanet.methods.ordinal import OPACC as OPACC
-    from quanet.methods.ordinal import FrankHall as FrankHall
     from quanet.methods.ordinal_matching import ODMy as ODMy
     from quanet.methods.readme import ReadMe as ReadMe
     from quanet.methods.representations import FourierFeatures as FourierFeatures
     from quanet.methods.representations import Histogram as Histogram
     from quanet.methods.representations import Labels as Labels
     from quanet.methods.representations import Moments as Moments
-    from quanet.methods.svm import SVMAE as SVMAE
-    from quanet.methods.svm import SVMKLD as SVMKLD
-    from quanet.methods.svm import SVMNKLD as SVMNKLD
-    from quanet.methods.svm import SVMQ as SVMQ
-    from quanet.methods.svm import SVMRAE as SVMRAE
     from quanet.methods.svm import QuantificationSVC as QuantificationSVC
+    from quanet.methods.svm_counting import SVMAE as SVMAE
+    from quanet.methods.svm_counting import SVMKLD as SVMKLD
+    from quanet.methods.svm_counting import SVMNKLD as SVMNKLD
+    from quanet.methods.svm_counting import SVMQ as SVMQ
+    from quanet.methods.svm_counting import SVMRAE as SVMRAE
     from quanet.methods.thresholds import MAX as MAX
     from quanet.methods.thresholds import MS as MS
     from quanet.methods.thresholds import MS2 as MS2
@@ -170,13 +170,15 @@ _ROOMS = {
     "methods.matching": ("DMy", "DyS", "Matching", "SMM"),
     "methods.multiclass": ("OneVsRest",),
     "methods.representations": ("FourierFeatures", "Histogram", "Labels", "Moments"),
-    "methods.svm": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE", "QuantificationSVC"),
+    "methods.svm": ("QuantificationSVC",),
+    "methods.svm_counting": ("SVMAE", "SVMKLD", "SVMNKLD", "SVMQ", "SVMRAE"),
     "methods.unfolding": ("RUN", "Tikhonov"),
     "methods.ensemble": ("Ensemble", "Median"),
     "methods.friedman": ("DeBias", "Friedman"),
     "methods.likelihood": ("LEIP", "MAPLS"),
     "methods.neighbours": ("PWK", "WeightedNeighbours"),
-    "methods.ordinal": ("OACC", "OEMQ", "OPACC", "FrankHall"),
+    "methods.frank_hall": ("FrankHall",),
+    "methods.ordinal": ("OACC", "OEMQ", "OPACC"),
     "methods.ordinal_matching": ("ODMy",),
     "methods.readme": ("ReadMe",),
     "methods.thresholds": ("MAX", "MS", "MS2", "T50", "TAC", "X"),

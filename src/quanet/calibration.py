@@ -13,13 +13,20 @@ platt         logistic of :math:`a_c \log \frac{p_c}{1 - p_c} + b_c`, normalised
 Temperature and vector scaling are by Guo et al. (2017), bias-corrected temperature scaling (BCTS) and vector scaling
 without bias (NBVS) by Alexandari, Kundaje and Shrikumar (2020), the last by Platt (1999), one class against the others.
 For two classes Platt and BCTS are the same family; Platt also smooths its targets.
+
+Trees, forests and votes of neighbours give posteriors of exactly 0, whose logarithm is infinite. They are mixed with a
+share of the prior first, which held-out instances choose: see `zero_floor`. Posteriors without zeros stay as they are.
+
+Fits use standard units of the log posteriors, so it does not matter how confident a classifier is: logits multiplied by
+any number give the same calibrated posteriors. This is exact for "temperature" and "bcts", and for "platt" with two
+classes; the other families are not closed under such a change and come close.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
 from quanet.arrays import FloatArray, IntArray
@@ -28,21 +35,26 @@ from quanet.errors import InvalidSetting
 METHODS = ("platt", "temperature", "bcts", "vector", "nbvs")
 Loss = Callable[[FloatArray], tuple[float, FloatArray]]  # value and gradient at some parameters
 
-TINY = 1e-12  # posteriors are kept this far from 0 and 1, where logarithms end
+TINY = 1e-12  # posteriors are kept this far from 0 and 1, where logarithms end; below it they count as zero
+MOST_PRIOR = 0.999  # the largest share of the prior that zeros are smoothed by
 RIDGE = 10.0  # what squared weights of classifiers cost, in cross-entropies of an instance: few instances decide little
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A fitted map from posteriors to calibrated posteriors: log p -> scale * log p + shift."""
+    """A fitted map from posteriors to calibrated posteriors: log p -> scale * log p + shift.
+
+    With a floor, p is smoothed first, as by `smooth_zeros`.
+    """
 
     method: str
     scale: FloatArray  # (k,)
     shift: FloatArray  # (k,)
+    floor: FloatArray | None = None  # (k,)
 
     def __call__(self, posteriors: FloatArray) -> FloatArray:
         """Calibrate posteriors: (..., k) -> (..., k)."""
-        clipped = np.clip(posteriors, TINY, 1 - TINY)
+        clipped = _clipped(posteriors, self.floor)
         if self.method == "platt":
             shares = expit(self.scale * logit(clipped) + self.shift)
             return shares / shares.sum(axis=-1, keepdims=True)
@@ -73,11 +85,61 @@ def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str) -> Calibr
     """
     if method not in METHODS:
         raise InvalidSetting(f"no calibration is called {method!r}; there are {', '.join(METHODS)}.")
-    clipped = np.clip(posteriors, TINY, 1 - TINY)
+    floor = zero_floor(posteriors, codes)
+    clipped = _clipped(posteriors, floor)
     truth = np.eye(posteriors.shape[1])[codes]
     if method == "platt":
-        return Calibration(method, *_fit_platt(logit(clipped), truth))
-    return Calibration(method, *_fit_softmax(np.log(clipped), truth, method))
+        return Calibration(method, *_fit_platt(logit(clipped), truth), floor)
+    return Calibration(method, *_fit_softmax(np.log(clipped), truth, method), floor)
+
+
+def zero_floor(posteriors: FloatArray, codes: IntArray) -> FloatArray | None:
+    r"""What to add to posteriors (n, k) that contain zeros, for `smooth_zeros`: (k,), or None where there are none.
+
+    A posterior of 0 says that a class is impossible, where a leaf or a vote only did not contain it. The floor is
+    :math:`\epsilon \pi`, with the prior :math:`\pi` and the share :math:`\epsilon` that makes the labels of held-out
+    instances most likely. None too where posteriors calibrated without a floor make them more likely: a classifier that
+    is over-confident, but in the right order.
+
+    .. math:: \epsilon = \arg\max_\epsilon \sum_i \log\big((1 - \epsilon)\, p_{i y_i} + \epsilon\, \pi_{y_i}\big)
+
+    Examples
+    --------
+    Votes that are unanimous and wrong once in ten times:
+
+    >>> votes, codes = np.eye(2)[[0] * 10 + [1] * 10], np.repeat([0, 1, 0], [9, 10, 1])
+    >>> zero_floor(votes, codes)
+    array([0.1, 0.1])
+    """
+    if posteriors.min() >= TINY:
+        return None
+    prior = np.bincount(codes, minlength=posteriors.shape[1]) / len(codes)
+    known, usual = posteriors[np.arange(len(codes)), codes], prior[codes]
+
+    def slope(share: float) -> float:  # of the log-likelihood, which is concave
+        return float(((usual - known) / np.maximum(known + share * (usual - known), TINY)).sum())
+
+    if slope(0.0) <= 0:
+        return None
+    share = MOST_PRIOR if slope(MOST_PRIOR) >= 0 else float(brentq(slope, 0.0, MOST_PRIOR))
+    with_floor, without = (_surprise(posteriors, codes, floor) for floor in (share * prior, None))
+    return share * prior if with_floor < without else None
+
+
+def _surprise(posteriors: FloatArray, codes: IntArray, floor: FloatArray | None) -> float:
+    """Cross-entropy of labels under posteriors that are smoothed by a floor and calibrated."""
+    logs = np.log(_clipped(posteriors, floor))
+    scale, shift = _fit_softmax(logs, np.eye(logs.shape[1])[codes], "bcts")
+    return -float(log_softmax(scale * logs + shift, axis=1)[np.arange(len(codes)), codes].mean())
+
+
+def smooth_zeros(posteriors: FloatArray, floor: FloatArray | None) -> FloatArray:
+    """Posteriors with zeros lifted to a floor (k,) of `zero_floor`, still summing to one: (..., k) -> (..., k)."""
+    return posteriors if floor is None else (1 - floor.sum()) * posteriors + floor
+
+
+def _clipped(posteriors: FloatArray, floor: FloatArray | None) -> FloatArray:
+    return np.clip(smooth_zeros(posteriors, floor), TINY, 1 - TINY)
 
 
 def fit_weights(logits: Sequence[FloatArray], codes: IntArray) -> FloatArray:
@@ -116,6 +178,11 @@ def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[Fl
     """Scale and shift (k,) that minimise the cross-entropy of softmax(scale * scores + shift)."""
     n, k = scores.shape
     scales = k if method in {"vector", "nbvs"} else 1
+    shifted = method in {"bcts", "vector"}
+    # Standard units, so that bounds and steps mean the same for all classifiers.
+    unit = _spread(scores - scores.mean(axis=1, keepdims=True))
+    centre = scores.mean(axis=0) if shifted else np.zeros(k)
+    scores = (scores - centre) / unit
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         scale, shift = parameters[:scales], parameters[scales:]
@@ -127,12 +194,20 @@ def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[Fl
             gradient = np.concatenate([gradient, residual.sum(axis=0)])
         return -float((truth * logs).sum()) / n, gradient
 
-    start = np.concatenate([np.ones(scales), np.zeros(0 if method in {"temperature", "nbvs"} else k)])
+    # With shifts at the prior, scores that say nothing are at the optimum from the start, exactly.
+    prior = np.log(np.maximum(truth.sum(axis=0), 0.5) / n)
+    start = np.concatenate([np.ones(scales), (prior - prior.mean())[: k if shifted else 0]])
     # A negative scale would turn the classifier round, which a calibration must not.
-    bounds = [(1e-3, 1e3)] * scales + [(-50.0, 50.0)] * (len(start) - scales)
-    best = _minimise(loss, start, bounds)
-    shift = best[scales:] if len(start) > scales else np.zeros(k)
-    return np.broadcast_to(best[:scales], (k,)).copy(), shift - shift.mean()
+    best = _minimise(loss, start, [(1e-3, 1e3)] * scales + [(-50.0, 50.0)] * (len(start) - scales))
+    scale = np.broadcast_to(best[:scales], (k,)) / unit
+    shift = best[scales:] - scale * centre if shifted else np.zeros(k)
+    return scale, shift - shift.mean()
+
+
+def _spread(scores: FloatArray) -> float:
+    """Root mean square distance of scores from their mean, or 1 where all are the same."""
+    spread = float(np.sqrt(np.square(scores - scores.mean(axis=0)).mean()))
+    return spread if spread > TINY else 1.0
 
 
 def _fit_platt(scores: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -145,6 +220,9 @@ def _fit_platt(scores: FloatArray, truth: FloatArray) -> tuple[FloatArray, Float
 
 
 def _fit_logistic(score: FloatArray, target: FloatArray) -> tuple[float, float]:
+    unit, centre = _spread(score), float(score.mean())
+    score = (score - centre) / unit
+
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         value = parameters[0] * score + parameters[1]
         residual = (expit(value) - target) / len(score)
@@ -152,7 +230,7 @@ def _fit_logistic(score: FloatArray, target: FloatArray) -> tuple[float, float]:
         return float(entropy), np.array([residual @ score, residual.sum()])
 
     scale, shift = _minimise(loss, np.array([1.0, 0.0]), [(1e-3, 1e3), (-50.0, 50.0)])
-    return float(scale), float(shift)
+    return float(scale) / unit, float(shift) - float(scale) * centre / unit
 
 
 def _minimise(loss: Loss, start: FloatArray, bounds: list[tuple[float, float]]) -> FloatArray:

@@ -9,10 +9,11 @@ fifth is worth two thirds of that.
 import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
+from quanet.calibration import smooth_zeros, zero_floor
 from quanet.simplex import count
 
 FEWEST = 20  # instances of a class, below which nothing is said of it
-TINY = 1e-9  # posteriors are kept this far from 0, where logarithms end
+TINY = 1e-9  # posteriors are kept this far from 0, where logarithms end; zeros are smoothed before (`zero_floor`)
 
 
 def measure_lead(less: FloatArray, more: FloatArray, codes: IntArray, shares: tuple[float, float]) -> FloatArray | None:
@@ -41,8 +42,10 @@ def measure_lead(less: FloatArray, more: FloatArray, codes: IntArray, shares: tu
     before, now = 1 / np.sqrt(shares[0]), 1 / np.sqrt(shares[1])
     rest = (now - 1) / (before - now)
     lead = np.empty((k, k + 1))
+    floor = zero_floor(np.concatenate([less, more]), np.tile(codes, 2))
+    logs_less, logs_more = _logs(less, floor), _logs(more, floor)
     for c in range(k):
-        one, two = (_logs(posteriors[codes == c]) for posteriors in (less, more))
+        one, two = logs_less[codes == c], logs_more[codes == c]
         lead[c, :k] = rest * (two.mean(axis=0) - one.mean(axis=0))
         spreads = [max(float(np.sqrt(logs.var(axis=0).sum())), TINY) for logs in (one, two)]
         lead[c, k] = (spreads[1] / spreads[0]) ** rest
@@ -50,18 +53,21 @@ def measure_lead(less: FloatArray, more: FloatArray, codes: IntArray, shares: tu
 
 
 def move_ahead(posteriors: FloatArray, codes: IntArray, lead: FloatArray) -> FloatArray:
-    """Out-of-fold posteriors (m, k) of classes (m,), as the classifier that is ahead would distribute them."""
+    """Out-of-fold posteriors (m, k) of classes (m,), as the classifier that is ahead would distribute them.
+
+    Zeros stay zero: how much to trust them is learnt from the result, as from any posteriors.
+    """
     k = posteriors.shape[1]
-    logs = _logs(posteriors)
+    logs = _logs(posteriors, zero_floor(posteriors, codes))
     for c in range(k):
         mine = codes == c
         centre = logs[mine].mean(axis=0)
         logs[mine] = centre + lead[c, :k] + lead[c, k] * (logs[mine] - centre)
-    moved = np.exp(logs - logs.max(axis=1, keepdims=True))
+    moved = np.exp(logs - logs.max(axis=1, keepdims=True)) * (posteriors > 0)
     return np.asarray(moved / moved.sum(axis=1, keepdims=True))
 
 
-def _logs(posteriors: FloatArray) -> FloatArray:
+def _logs(posteriors: FloatArray, floor: FloatArray | None) -> FloatArray:
     """Log posteriors, less their mean over the classes: (n, k) -> (n, k)."""
-    logs = np.log(np.maximum(posteriors, TINY))
+    logs = np.log(np.maximum(smooth_zeros(posteriors, floor), TINY))
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.calibration import TINY, fit_weights
+from quanet.calibration import TINY, fit_weights, smooth_zeros, zero_floor
 from quanet.classifiers import check_labels, fit_in_folds, posteriors_of
 from quanet.errors import InvalidSetting
 from quanet.simplex import classes_of, encode
@@ -39,6 +39,7 @@ class StackedClassifier(ClassifierMixin, BaseEstimator):
     classes_ : (k,) sorted labels.
     members_ : the fitted classifiers.
     shares_ : (m,) their weights.
+    floors_ : what smooths each classifier's posteriors of zero (`quanet.calibration.zero_floor`), or None for it.
 
     Examples
     --------
@@ -72,11 +73,13 @@ class StackedClassifier(ClassifierMixin, BaseEstimator):
         fits = [fit_in_folds(one, X, labels, self.classes_, folds) for one in self.classifiers]
         self.members_ = [member for member, _ in fits]
         self.shares_ = np.full(len(fits), 1 / len(fits))
+        self.floors_: list[FloatArray | None] = [None] * len(fits)
         if folds:
             # An instance that a later fold holds out again counts once.
             held, first = np.unique(np.concatenate([held for _, held in folds]), return_index=True)
-            logits = [_logs(np.concatenate(parts)[first]) for _, parts in fits]
-            self.shares_ = fit_weights(logits, encode(labels, self.classes_)[held])
+            unseen, codes = [np.concatenate(parts)[first] for _, parts in fits], encode(labels, self.classes_)[held]
+            self.floors_ = [zero_floor(posteriors, codes) for posteriors in unseen]
+            self.shares_ = fit_weights([_logs(*pair) for pair in zip(unseen, self.floors_, strict=True)], codes)
         return [self._averaged([parts[at] for _, parts in fits]) for at in range(len(folds))]
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -95,9 +98,11 @@ class StackedClassifier(ClassifierMixin, BaseEstimator):
         return np.hstack([np.empty((_num_samples(X), 0)), *parts])
 
     def _averaged(self, posteriors: list[FloatArray]) -> FloatArray:
-        weighted = (share * _logs(part) for share, part in zip(self.shares_, posteriors, strict=True))
+        floors = getattr(self, "floors_", [None] * len(posteriors))  # models saved by 0.1.0 have none
+        members = zip(self.shares_, posteriors, floors, strict=True)
+        weighted = (share * _logs(part, floor) for share, part, floor in members)
         return np.asarray(softmax(sum(weighted, np.zeros(1)), axis=1))
 
 
-def _logs(posteriors: FloatArray) -> FloatArray:
-    return np.log(np.clip(posteriors, TINY, 1))
+def _logs(posteriors: FloatArray, floor: FloatArray | None) -> FloatArray:
+    return np.log(np.clip(smooth_zeros(posteriors, floor), TINY, 1))

@@ -74,3 +74,17 @@ def test_lengths_and_fitting_are_checked():
 def test_an_error_of_ones_own_is_taken_as_it_is():
     results = Results(np.array([[0.5, 0.5]]), np.array([[0.2, 0.8]]), NAMES[:2], np.array([10]), np.array([0]))
     np.testing.assert_allclose(results.error(lambda truth, estimate: np.abs(truth - estimate).max(axis=-1)), [0.3])
+
+
+def test_the_match_distance_of_names_needs_their_order():
+    truth, estimate = np.array([[0.5, 0.0, 0.5]]), np.array([[0.5, 0.5, 0.0]])
+    names = np.array(["bad", "good", "ok"])
+    results = Results(truth, estimate, names, np.array([10]), np.array([0]))
+    with pytest.raises(InvalidData, match=r"md needs classes in order.*Results\.error\('md', order="):
+        results.error("md")
+    np.testing.assert_allclose(results.error("md", order=["bad", "ok", "good"]), [0.5])
+    np.testing.assert_allclose(results.error("md", order=["ok", "bad", "good"]), [1.0])
+    numbers = Results(truth, estimate, np.array([1, 2, 3]), np.array([10]), np.array([0]))
+    np.testing.assert_allclose(numbers.error("md"), [0.5])
+    two = Results(truth[:, ::2], np.array([[0.2, 0.8]]), names[:2], np.array([10]), np.array([0]))
+    np.testing.assert_allclose(two.error("md"), [0.3])

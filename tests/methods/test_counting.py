@@ -117,3 +117,16 @@ def test_estimates_are_quapys(k, method):
         counted = (classify_and_count if method is ACC else mean_posterior)(fixed_bag(k))
         theirs, ours = (np.linalg.norm(quantifier.rates_ @ p - counted) for p in (QUAPY[k, method], estimate))
         assert ours < theirs
+
+
+def test_a_class_that_is_never_predicted_gives_the_same_estimate_alone_and_in_a_batch():
+    # The direction that rates leave open must not be decided by rounding.
+    rng = np.random.default_rng(0)
+    posteriors, codes = rng.dirichlet(np.ones(3), size=60), np.repeat([0, 1, 2], 20)
+    posteriors[:, 0] = 0
+    posteriors /= posteriors.sum(axis=1, keepdims=True)
+    with pytest.warns(QuanetWarning):
+        quantifier = PACC("precomputed").fit(posteriors, codes)
+    mixed = rng.permuted(np.tile(np.arange(60), (20, 1)), axis=1)
+    found = quantifier.aggregate(posteriors[mixed])
+    np.testing.assert_allclose(found, np.tile(found[0], (20, 1)), atol=1e-7)

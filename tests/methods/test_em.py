@@ -2,9 +2,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
-from quanet import APP, EMQ, PACC, PCC, Gaussians, evaluate
+from quanet import APP, EMQ, OEMQ, PACC, PCC, UPP, Gaussians, evaluate
 from quanet.calibration import METHODS
+from quanet.classifiers import cross_fit, posteriors_of
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.em import expectation_maximization, maximum_likelihood
 from tests.methods.test_counting import fixed_bag
@@ -140,3 +146,45 @@ def test_an_unknown_solver_or_calibration_is_refused_in_fit():
         EMQ("precomputed", solver="lbfgs").fit(held, y)
     with pytest.raises(InvalidSetting, match="no calibration is called 'isotonic'"):
         EMQ("precomputed", calibration="isotonic").fit(held, y)
+
+
+def absolute_error_of(quantifier, X, y, pool, truth):
+    bags = UPP(bag_size=200, repeats=60).draw(truth, rng=np.random.default_rng(0))
+    return np.abs(quantifier.fit(X, y).predict_bags(pool, bags) - bags.prevalences).mean()
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        DecisionTreeClassifier(min_samples_leaf=20, random_state=0),
+        KNeighborsClassifier(15),
+        RandomForestClassifier(20, random_state=0),
+    ],
+    ids=lambda classifier: type(classifier).__name__,
+)
+def test_posteriors_of_zero_do_not_put_emq_behind_pacc(classifier):
+    source = Gaussians(k=5, distance=2.0)
+    X, y = source.draw(np.full(5, 0.2), 1000, rng=0)
+    pool, truth = source.draw(np.full(5, 0.2), 2000, rng=1)
+    _, posteriors, held = cross_fit(classifier, X, y, np.arange(5), cv=5)
+    assert (posteriors == 0).any()
+    of_pool = posteriors_of(clone(classifier).fit(X, y), pool, np.arange(5))
+    found = [
+        absolute_error_of(one, posteriors, y[held], of_pool, truth)
+        for one in (EMQ("precomputed"), OEMQ("precomputed", strength=0.0), PACC("precomputed"))
+    ]
+    assert found[0] < found[2]
+    assert found[1] == pytest.approx(found[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("confidence", [0.005, 0.1])
+def test_an_underconfident_classifier_gives_the_estimate_of_a_calibrated_one(confidence):
+    source, prior = Gaussians(k=2, distance=2.0), np.array([0.8, 0.2])
+    (X, y), (bag, _) = source.draw(prior, 2000, rng=0), source.draw([0.5, 0.5], 500, rng=1)
+    exact = EMQ("precomputed").fit(source.posteriors(X, prior), y).predict(source.posteriors(bag, prior))
+
+    def dull(instances):
+        """As a regression with strong regularisation: near the prior, and only a little to either side of it."""
+        return softmax(np.log(prior) + confidence * np.log(source.posteriors(instances, prior) / prior), axis=1)
+
+    np.testing.assert_allclose(EMQ("precomputed").fit(dull(X), y).predict(dull(bag)), exact, atol=1e-4)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
@@ -42,7 +43,7 @@ from quanet.methods.divergences import DIVERGENCES, Divergence, find_divergence
 from quanet.methods.hellinger import nearest_on_grid, prevalence_grid
 from quanet.methods.matcher import middle, posterior_columns
 from quanet.methods.matching import FEW_BINS, MANY_BINS
-from quanet.methods.unfolding import roughness
+from quanet.methods.order import smoothness
 from quanet.simplex import check_prevalences
 from quanet.solvers import _Search, nearest_mixtures
 from tests.strategies import fixed_posteriors, posteriors
@@ -333,7 +334,7 @@ def test_unfolding_is_what_a_general_optimiser_finds(method, tau):
     assert height(ours) <= height(theirs) + 1e-8
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
     smoother = method(GIVEN, tau=100 * tau, representation=Histogram(4)).fit(held, y).predict(bag)
-    assert smoother @ roughness(5) @ smoother < ours @ roughness(5) @ ours
+    assert np.square(smoothness(np.arange(5)) @ smoother).sum() < np.square(smoothness(np.arange(5)) @ ours).sum()
 
 
 @pytest.mark.parametrize("divergence", ["hellinger", "topsoe", "likelihood"])
@@ -356,7 +357,7 @@ def test_unfolding_by_a_kernel_minimises_its_own_distance_and_roughness(tau):
     gram, means = quantifier.matcher_.templates, quantifier.represent(bag).mean(axis=0)
 
     def height(p):
-        return p @ gram @ p - 2 * p @ means + tau / 2 * p @ roughness(4) @ p
+        return p @ gram @ p - 2 * p @ means + tau / 2 * np.square(smoothness(np.arange(4)) @ p).sum()
 
     ours = quantifier.predict(bag)
     trials = 0.02 * np.random.default_rng(0).dirichlet(np.ones(4), size=5000) + 0.98 * ours
@@ -486,3 +487,37 @@ def test_labels_of_posteriors_are_counted():
     held, y, bag = fixed(3)
     rates = Matching(GIVEN, representation=Labels(), divergence="l2").fit(held, y)
     np.testing.assert_allclose(rates.predict(bag), ACC(GIVEN).fit(held, y).predict(bag), atol=1e-7)
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "euclidean"])
+@pytest.mark.parametrize("level", [1 / 3, 0.1, 0.7])
+def test_equal_posteriors_leave_the_energy_distance_at_the_training_prevalences(metric, level):
+    row = np.array([level, 0.75 * (1 - level), 0.25 * (1 - level)])
+    posteriors, codes = np.tile(row, (17, 1)), np.repeat([0, 1, 2], [1, 6, 10])
+    quantifier = EDy("precomputed", metric=metric)
+    with pytest.warns(QuanetWarning, match="cannot tell all classes apart"):
+        quantifier.fit(posteriors, codes)
+    np.testing.assert_allclose(quantifier.predict(posteriors[:4]), [1 / 17, 6 / 17, 10 / 17], atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [RUN(tau=50.0), Tikhonov(tau=1.0)], ids=repr)
+def test_unfolding_follows_the_order_that_it_is_given_not_the_alphabet(method):
+    source = Gaussians(k=4, distance=1.5)
+    (X, y), (bag, _) = source.draw([0.25] * 4, 800, rng=0), source.draw([0.1, 0.2, 0.3, 0.4], 300, rng=1)
+    names = np.array(["cold", "mild", "warm", "hot"])
+    numbered = clone(method).fit(X, y).predict(bag)
+    named = clone(method).set_params(order=names.tolist()).fit(X, names[y])
+    np.testing.assert_allclose(named.predict(bag), numbered[np.argsort(names)], atol=1e-6)
+    alphabet = clone(method).set_params(order=sorted(names)).fit(X, names[y]).predict(bag)
+    assert np.abs(alphabet - numbered[np.argsort(names)]).max() > 0.01
+
+
+@pytest.mark.parametrize("method", [RUN, Tikhonov])
+def test_unfolding_needs_an_order_of_names_only_where_smoothness_counts(method):
+    X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 60, rng=0)
+    names = np.array(["bad", "ok", "good"])[y]
+    name = method.__name__
+    with pytest.raises(InvalidData, match=rf"{name} needs classes in order.*{name}\(order="):
+        method(tau=1.0).fit(X, names)
+    assert len(method().fit(X, names).classes_) == 3
+    assert len(method(tau=1.0).fit(X[y < 2], names[y < 2]).classes_) == 2

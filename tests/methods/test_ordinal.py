@@ -25,7 +25,7 @@ from quanet import (
 )
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.methods.divergences import DIVERGENCES
-from quanet.methods.ordinal import monotone, second_differences
+from quanet.methods.order import monotone, second_differences
 from quanet.simplex import check_prevalences
 from tests.strategies import fixed_posteriors, posteriors, prevalences
 
@@ -218,3 +218,16 @@ def test_folds_without_a_class_are_named():
     splitter = ShuffleSplit(1, test_size=2, random_state=0)
     with pytest.raises(InvalidData, match="class 1 has no instance in the held-out part that"):
         PACC(cv=splitter).fit(X, few)
+
+
+def test_a_search_by_the_match_distance_uses_the_order_of_its_quantifier():
+    X, y = Gaussians(k=3, distance=2).draw(np.full(3, 1 / 3), 150, rng=0)
+    order, protocol = ["low", "middle", "high"], UPP(bag_size=30, repeats=20)
+    numbered, named = (
+        GridSearchQ(OPACC(order=given), {"strength": [1e-3, 1e-1]}, metric="md", protocol=protocol).fit(X, labels)
+        for given, labels in ((None, y), (order, np.array(order)[y]))
+    )
+    # The bags differ, since classes are drawn in the order of their names; errors of other orders are twice as large.
+    np.testing.assert_allclose(named.errors_, numbered.errors_, atol=0.05)
+    with pytest.raises(InvalidData, match="md needs classes in order"):
+        GridSearchQ(PACC(), {"cv": [3]}, metric="md", protocol=protocol).fit(X, np.array(order)[y])

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from quanet import ACC, APP, CC, MAX, MS, MS2, PACC, T50, TAC, Gaussians, OneVsRest, X, evaluate
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.methods.thresholds import Curve, median_sweep, rate_curve, share_reaching
+from quanet.methods.rate_curve import Curve, median_sweep, rate_curve, share_reaching
+from quanet.uncertainty.held import replicates
 from tests.methods.test_counting import fixed_bag
 from tests.strategies import SEEDS, fixed_posteriors
 
@@ -144,3 +145,26 @@ def test_settings_that_mean_nothing_are_named(quantifier, message):
 def test_a_curve_keeps_its_three_parts_together():
     kept = Curve(np.array([0.1, 0.2]), np.array([1.0, 0.5]), np.array([1.0, 0.2])).where(np.array([False, True]))
     assert [part.tolist() for part in kept] == [[0.2], [0.5], [0.2]]
+
+
+@pytest.mark.parametrize("method", [*ALL, TAC], ids=lambda method: method.__name__)
+@pytest.mark.parametrize("first", [0, 1])
+def test_on_balanced_data_replicates_count_the_class_that_fit_chose(method, first):
+    X, y = Gaussians(distance=1.5).draw([0.5, 0.5], 200, rng=0)
+    start = np.flatnonzero(y == first)[0]
+    X, y = np.roll(X, -start, axis=0), np.roll(y, -start)
+    fitted = method().fit(X, y)
+    assert fitted.positive_ == first
+    assert {one.positive_ for one in replicates(fitted)} == {first}
+    # From the same held-out rows, in any order, it learns the same.
+    order = np.random.default_rng(0).permutation(len(fitted.held_codes_))
+    again = fitted._relearnt(fitted.held_rows_[order].astype(float), fitted.held_codes_[order])
+    same = fitted._relearnt(fitted.held_rows_.astype(float), fitted.held_codes_)
+    np.testing.assert_array_equal(again.predict(X), same.predict(X))
+
+
+def test_a_second_fit_chooses_the_positive_class_again():
+    X, y = Gaussians(distance=1.5).draw([0.3, 0.7], 200, rng=0)
+    quantifier = T50()
+    assert quantifier.fit(X, y).positive_ == 0
+    assert quantifier.fit(X, 1 - y).positive_ == 1

@@ -1,12 +1,13 @@
 """What an evaluation gives: truth and estimate of every bag."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.methods.order import ladder_of
 from quanet.metrics import absolute_error, find_metric
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Results:
         metric: str | Callable[..., FloatArray] = absolute_error,
         *,
         eps: float | FloatArray | None = None,
+        order: Sequence[Any] | None = None,
     ) -> FloatArray:
         """Error of every bag, (b,).
 
@@ -57,9 +59,13 @@ class Results:
         ----------
         metric : a function of `quanet.metrics`, its short name ("ae", "rae", "kld", ...), or a function of your own.
         eps : for errors that smooth; None takes the usual ``1 / (2 * bag_size)``.
+        order : the classes from the lowest to the highest, for "md"; None takes numbers as they are.
         """
         found = find_metric(metric)
         settings: dict[str, Any] = {}
+        if found.ordered and len(self.classes) > 2:
+            ladder = ladder_of(self.classes, order, found.name, f"Results.error({found.name!r}, ")
+            return found.function(self.truth[:, ladder], self.estimate[:, ladder])
         if found.smoothed:
             settings["eps"] = 1 / (2 * self.sizes) if eps is None else eps
         return found.function(self.truth, self.estimate, **settings)

@@ -124,7 +124,9 @@ class GridSearchQ(Chooser):
         if protocol is None:
             protocol = default_protocol(len(self.classes_), len(fold[1]))
         results = [evaluate(one, held, labels[fold[1]], protocol, rng=self.random_state) for one in fitted]
-        return [] if self.refit else fitted, [float(result.error(self.metric).mean()) for result in results]
+        order = getattr(self.quantifier, "order", None)
+        means = [float(result.error(self.metric, order=order).mean()) for result in results]
+        return [] if self.refit else fitted, means
 
 
 def default_protocol(k: int, n: int) -> DrawsBags:

@@ -19,6 +19,7 @@ from quanet.simplex import count
 from quanet.solvers import simplex_least_squares
 
 SINGULAR = 1e-6  # rates whose smallest singular value is below this cannot be told apart
+PULL = 1e-4  # weight of the plain count in directions that rates leave open: small, and far above rounding errors
 
 
 def classify_and_count(posteriors: FloatArray) -> FloatArray:
@@ -86,13 +87,29 @@ def adjust(counted: FloatArray, rates: FloatArray) -> FloatArray:
         return np.stack([1 - positive, positive], axis=-1)
     if not is_singular(rates):
         return simplex_least_squares(rates, counted)
-    pull = SINGULAR * np.eye(len(rates))
-    return simplex_least_squares(np.vstack([rates, pull]), np.concatenate([counted, SINGULAR * counted], axis=-1))
+    pull = open_directions(rates)
+    return simplex_least_squares(np.vstack([rates, pull]), np.concatenate([counted, counted @ pull], axis=-1))
 
 
 def is_singular(rates: FloatArray) -> bool:
     """Whether some mixture of classes looks to the classifier like another one."""
     return bool(np.linalg.svd(rates, compute_uv=False)[-1] < SINGULAR)
+
+
+def open_directions(rates: FloatArray) -> FloatArray:
+    """Rows that weigh the directions in which the rates do not change, by `PULL`: (k, k) -> (k, k), symmetric.
+
+    Added to a least-squares problem they decide where the rates do not, and change nothing elsewhere.
+
+    Examples
+    --------
+    >>> open_directions(np.array([[0.5, 0.5], [0.5, 0.5]])) / PULL
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    _, strengths, directions = np.linalg.svd(rates)
+    null = directions[strengths < SINGULAR]
+    return PULL * null.T @ null
 
 
 class CC(AggregativeQuantifier):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
-from quanet.calibration import Calibration, calibrate
+from quanet.calibration import TINY, Calibration, calibrate
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.solvers import mixture_weights
@@ -157,7 +157,8 @@ class EMQ(Calibrated):
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         super()._fit_aggregation(posteriors, codes)
         if self.prior == "posteriors":
-            self.mean_posterior_ = self._calibrated(posteriors).mean(axis=0)
+            # A class that is never named has a mean of 0, by which nothing can be divided.
+            self.mean_posterior_ = np.maximum(self._calibrated(posteriors).mean(axis=0), TINY)
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the likelihood of every bag: (..., n, k) -> (..., k)."""

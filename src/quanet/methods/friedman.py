@@ -11,7 +11,7 @@ from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
-from quanet.methods.counting import SINGULAR, is_singular, mean_posterior
+from quanet.methods.counting import SINGULAR, is_singular, mean_posterior, open_directions
 from quanet.methods.multiclass import TwoClasses
 from quanet.solvers import simplex_least_squares
 
@@ -71,9 +71,9 @@ class Friedman(AggregativeQuantifier):
         counted = share_above(check_rows(rows, width=len(self.classes_)), self.prior_)
         if not is_singular(self.rates_):
             return simplex_least_squares(self.rates_, counted)
-        pull = np.broadcast_to(SINGULAR * self.prior_, counted.shape)
-        matrix = np.vstack([self.rates_, SINGULAR * np.eye(len(self.rates_))])
-        return simplex_least_squares(matrix, np.concatenate([counted, pull], axis=-1))
+        pull = open_directions(self.rates_)
+        wanted = np.broadcast_to(pull @ self.prior_, counted.shape)
+        return simplex_least_squares(np.vstack([self.rates_, pull]), np.concatenate([counted, wanted], axis=-1))
 
 
 class DeBias(TwoClasses):

@@ -130,7 +130,8 @@ class Distances(KernelMean):
             return super().encode(columns)
         means = np.zeros((len(columns), len(self.starts_)))
         for c, part in enumerate(self._parts()):
-            for column, values in zip(columns.T, part.T, strict=True):
+            for column, values in zip(columns.T - part[0][:, None], (part - part[0]).T, strict=True):
+                # Counted from one of the values, so that distances of equal values are zero without rounding.
                 sums = np.concatenate([[0.0], values.cumsum()])
                 below = np.searchsorted(values, column)
                 # Of m values, those below x lie x - z away and the others z - x.

@@ -115,7 +115,7 @@ def _settled(
 ) -> FloatArray:
     """Least points over the simplex; where they are not unique, the one nearest to the prior."""
     k = len(prior)
-    scale = float(np.trace(quadratic)) / k or 1.0
+    scale = max(float(np.trace(quadratic)) / k, 0.0) or 1.0  # rounding alone can leave it below 0
     quadratic = quadratic + scale  # adds a constant wherever the shares sum to one
     if penalty is not None:
         quadratic = quadratic + penalty / 2

@@ -11,99 +11,27 @@ have an order of their own; for all other labels it is given, from the lowest to
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.classifiers import precomputed_posteriors
-from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.base import AggregativeQuantifier
+from quanet.errors import QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import (
-    SINGULAR,
     classify_and_count,
     hard_rates,
     is_singular,
     mean_posterior,
+    open_directions,
     soft_rates,
 )
 from quanet.methods.em import Calibrated
+from quanet.methods.order import check_strength, ladder_of, smoothness
 from quanet.solvers import simplex_least_squares
-
-
-def ladder_of(classes: LabelArray, order: Sequence[Any] | None, name: str) -> IntArray:
-    """Positions of the classes from the lowest to the highest: (k,).
-
-    Examples
-    --------
-    >>> ladder_of(np.array(["bad", "good", "ok"]), ["bad", "ok", "good"], "OACC")
-    array([0, 2, 1])
-    """
-    known = classes.tolist()
-    if order is None:
-        if classes.dtype.kind not in "biuf":
-            raise InvalidData(
-                f"{name} needs classes in order, and {known[:4]} have none of their own. "
-                f"Say it: {name}(order={known[:4]}), from the lowest to the highest."
-            )
-        return np.arange(len(known))
-    given = list(order)
-    if sorted(map(str, given)) != sorted(map(str, known)):
-        raise InvalidSetting(f"order is {given}, but the classes are {known}. Name each of them once.")
-    return np.array([known.index(one) for one in given])
-
-
-def second_differences(k: int) -> FloatArray:
-    """The matrix of second differences: (k - 2, k).
-
-    Examples
-    --------
-    >>> second_differences(4)
-    array([[-1.,  2., -1.,  0.],
-           [ 0., -1.,  2., -1.]])
-    """
-    return 2 * np.eye(k - 2, k, 1) - np.eye(k - 2, k) - np.eye(k - 2, k, 2)
-
-
-def smoothness(ladder: IntArray) -> FloatArray:
-    """Second differences along the ladder of shares in the classes' own order: (k,) -> (k - 2, k).
-
-    Examples
-    --------
-    >>> smoothness(np.array([0, 2, 1]))
-    array([[-1., -1.,  2.]])
-    """
-    k = len(ladder)
-    matrix = np.zeros((k - 2, k))
-    matrix[:, ladder] = second_differences(k)
-    return matrix
-
-
-def check_strength(strength: float) -> None:
-    """Say what is wrong with a weight of smoothness."""
-    if not strength >= 0:
-        raise InvalidSetting(f"strength is a number of at least 0; got {strength!r}.")
-
-
-def monotone(cumulated: FloatArray) -> FloatArray:
-    """Cumulated shares that rise: the mean of the least that lies above and the most that lies below.
-
-    (..., k - 1) -> (..., k - 1) (Destercke and Yang 2014).
-
-    Examples
-    --------
-    >>> monotone(np.array([0.3, 0.2, 0.6]))
-    array([0.25, 0.25, 0.6 ])
-    """
-    above = np.maximum.accumulate(cumulated, axis=-1)
-    below = np.minimum.accumulate(cumulated[..., ::-1], axis=-1)[..., ::-1]
-    return (above + below) / 2
 
 
 class _SmoothCounts(AggregativeQuantifier):
@@ -145,7 +73,8 @@ class _SmoothCounts(AggregativeQuantifier):
         smooth = np.sqrt(self.strength / 2) * smoothness(self.ladder_)
         parts, targets = [self.rates_, smooth], [counted, np.zeros((*counted.shape[:-1], k - 2))]
         if is_singular(self.rates_):
-            parts, targets = [*parts, SINGULAR * np.eye(k)], [*targets, SINGULAR * counted]
+            pull = open_directions(self.rates_)
+            parts, targets = [*parts, pull], [*targets, counted @ pull]
         return simplex_least_squares(np.vstack(parts), np.concatenate(targets, axis=-1))
 
 
@@ -272,75 +201,3 @@ class OEMQ(Calibrated):
         prevalences = np.tile(self.prior_, (len(bags), 1))
         kernels.smooth_likelihood(bags, 1 / self.prior_, self.strength * smooth.T @ smooth, prevalences, 1e-8, 200)
         return prevalences.reshape(*posteriors.shape[:-2], k)
-
-
-class FrankHall(Quantifier):
-    """Ordered classes by methods for two: how much lies at or below each class (after Frank and Hall 2001).
-
-    A quantifier is fitted for every split of the ladder; what they say, made to rise, gives shares by differences.
-
-    Parameters
-    ----------
-    quantifier : any quantifier; it is fitted to labels True (at or below a class) and False (above). If its classifier
-        is "precomputed", X has a posterior for every class, and each copy is given their sums.
-    order : see `OACC`.
-
-    Attributes
-    ----------
-    quantifiers_ : one for each class but the highest.
-
-    Notes
-    -----
-    Cumulated shares that fall are mended as in quantificationlib 0.1, after Destercke and Yang (2014).
-
-    Examples
-    --------
-    >>> from quanet import PACC, Gaussians
-    >>> X, y = Gaussians(k=3, distance=4).draw([0.2, 0.3, 0.5], 1000, rng=0)
-    >>> FrankHall(PACC()).fit(X, y).predict(X).round(1)
-    array([0.2, 0.3, 0.5])
-    """
-
-    about: ClassVar[About] = About("Frank and Hall (2001)", "ordered", "posteriors", "k - 1 times the quantifier's")
-
-    ladder_: IntArray
-    quantifiers_: list[Any]
-    widths_: IntArray
-
-    def __init__(self, quantifier: Any, *, order: Sequence[Any] | None = None) -> None:
-        self.quantifier = quantifier
-        self.order = order
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit a copy of the quantifier to every split of the labels y (n,)."""
-        codes = self._learn_labels(X, y)
-        self.ladder_ = ladder_of(self.classes_, self.order, "FrankHall")
-        step = np.argsort(self.ladder_)[codes]
-        views = self._views(X)
-        self.quantifiers_ = [clone(self.quantifier).fit(view, step <= at) for at, view in enumerate(views)]
-        firsts = [one.represent(_safe_indexing(view, [0])) for one, view in zip(self.quantifiers_, views, strict=True)]
-        self.widths_ = np.array([first.shape[1] for first in firsts])
-        return self
-
-    def _views(self, X: Any) -> list[Any]:
-        """What each copy is given: X, or the posteriors above and up to its class."""
-        k = len(self.classes_)
-        if getattr(self.quantifier, "classifier", None) != "precomputed":
-            return [X] * (k - 1)
-        reached = np.clip(precomputed_posteriors(X, self.classes_)[:, self.ladder_].cumsum(axis=1), 0, 1)
-        return [np.column_stack([1 - reached[:, at], reached[:, at]]) for at in range(k - 1)]
-
-    def represent(self, X: Any) -> FloatArray:
-        """The rows of all quantifiers side by side: (n, d1 + d2 + ...)."""
-        check_is_fitted(self, "quantifiers_")
-        views = self._views(X)
-        return np.concatenate([one.represent(view) for one, view in zip(self.quantifiers_, views, strict=True)], axis=1)
-
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
-        """Each quantifier its columns, made to rise, then differences: (..., n, d1 + d2 + ...) -> (..., k)."""
-        parts = np.split(check_rows(rows, width=self.widths_.sum()), self.widths_.cumsum()[:-1], axis=-1)
-        found = [one.aggregate(part)[..., 1] for one, part in zip(self.quantifiers_, parts, strict=True)]
-        shares = np.diff(monotone(np.stack(found, axis=-1)), axis=-1, prepend=0.0, append=1.0)
-        prevalences = np.empty_like(shares)
-        prevalences[..., self.ladder_] = shares
-        return prevalences

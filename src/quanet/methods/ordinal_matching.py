@@ -10,7 +10,7 @@ from quanet.bags import check_rows
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
 from quanet.methods.matching import DMy
-from quanet.methods.ordinal import check_strength, ladder_of, smoothness
+from quanet.methods.order import check_strength, ladder_of, smoothness
 
 
 class ODMy(DMy):

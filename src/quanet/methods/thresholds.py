@@ -11,77 +11,19 @@ the threshold to where it is not. Candidates are all posteriors of out-of-fold t
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.multiclass import TwoClasses
+from quanet.methods.rate_curve import Curve, median_sweep, rate_curve, share_reaching
 
 CLEAR = 0.25  # MS2 leaves out thresholds whose rates are nearer than this
-
-
-class Curve(NamedTuple):
-    """Thresholds, in ascending order, with the shares of positives and negatives that reach each: three times (m,)."""
-
-    thresholds: FloatArray
-    tpr: FloatArray
-    fpr: FloatArray
-
-    def where(self, kept: BoolArray) -> "Curve":
-        """Some of the thresholds."""
-        return Curve(self.thresholds[kept], self.tpr[kept], self.fpr[kept])
-
-
-def rate_curve(scores: FloatArray, positive: BoolArray, thresholds: FloatArray | None = None) -> Curve:
-    """Rates at every distinct score, or at given thresholds: (n,), (n,) -> a `Curve`.
-
-    Examples
-    --------
-    >>> rate_curve(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
-    Curve(thresholds=array([0.1, 0.4, 0.9]), tpr=array([1. , 1. , 0.5]), fpr=array([1. , 0.5, 0. ]))
-    """
-    at = np.unique(scores) if thresholds is None else thresholds
-    sides = (np.sort(scores[positive]), np.sort(scores[~positive]))
-    shares = [(len(side) - np.searchsorted(side, at)) / len(side) for side in sides]
-    return Curve(at, *shares)
-
-
-def share_reaching(scores: FloatArray, threshold: float) -> FloatArray:
-    """Share of every bag's scores that are at least `threshold`: (..., n) -> (...).
-
-    Examples
-    --------
-    >>> float(share_reaching(np.array([0.1, 0.4, 0.4, 0.9]), 0.4))
-    0.75
-    """
-    return np.asarray(np.count_nonzero(scores >= threshold, axis=-1) / scores.shape[-1])
-
-
-def median_sweep(scores: FloatArray, curve: Curve) -> FloatArray:
-    """Median over all thresholds of the adjusted count: (..., n) -> (...).
-
-    Examples
-    --------
-    Adjusted counts are 0.5, 1 and 0.5 at the three thresholds:
-
-    >>> curve = Curve(np.array([0.2, 0.5, 0.8]), np.array([1.0, 0.75, 0.5]), np.array([0.5, 0.25, 0.0]))
-    >>> float(median_sweep(np.array([0.1, 0.6, 0.6, 0.9]), curve))
-    0.5
-    """
-    from quanet import kernels
-
-    bags = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
-    found = np.empty(len(bags))
-    cells = np.empty(len(curve.thresholds), dtype=np.intp)
-    kernels.cells_of(curve.thresholds, np.empty(len(cells)), cells)
-    table = np.searchsorted(cells, np.arange(kernels.CELLS + 1))
-    kernels.median_sweep(bags, curve.thresholds, table, curve.fpr, 1 / (curve.tpr - curve.fpr), found)
-    return found.reshape(scores.shape[:-1])
 
 
 class _Threshold(TwoClasses):
@@ -93,17 +35,20 @@ class _Threshold(TwoClasses):
         super().__init__(classifier, cv=cv)
         self.positive = positive
 
-    def _find_positive(self, codes: IntArray) -> int:
-        """Position of the positive class: the one named, the rarer one, or of equals that of the first instance."""
+    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
+        """As always, and choose the positive class: here, once, so that replicates count the same one."""
+        codes = super()._learn_labels(X, y)
+        known = self.classes_.tolist()
+        if self.positive is not None and self.positive not in known:
+            raise InvalidSetting(f"positive is {self.positive!r}, but the classes are {known}.")
         if self.positive is not None:
-            if self.positive not in self.classes_.tolist():
-                raise InvalidSetting(f"positive is {self.positive!r}, but the classes are {self.classes_.tolist()}.")
-            return self.classes_.tolist().index(self.positive)
-        return int(codes[0]) if self.prior_[0] == self.prior_[1] else int(self.prior_.argmin())
+            self.positive_ = known.index(self.positive)
+        else:  # the names of the classes must not matter, so of equals it is that of the first instance
+            self.positive_ = int(codes[0]) if self.prior_[0] == self.prior_[1] else int(self.prior_.argmin())
+        return codes
 
     def _curve(self, posteriors: FloatArray, codes: IntArray, thresholds: FloatArray | None = None) -> Curve:
         """The curve at thresholds whose rates differ; of none, one that leaves the plain count, with a warning."""
-        self.positive_ = self._find_positive(codes)
         curve = rate_curve(posteriors[:, self.positive_], codes == self.positive_, thresholds)
         curve = curve.where(curve.tpr != curve.fpr)
         if len(curve.thresholds):
@@ -160,10 +105,11 @@ class T50(_ChosenThreshold):
     ----------
     classifier, cv : see `AggregativeQuantifier`.
     positive : the class that is counted. None takes the rarer one, as Forman's positives are; of two equally frequent
-        ones that of the first instance.
+        ones that of the first training instance. Intervals keep the choice that fit made.
 
     Attributes
     ----------
+    positive_ : the position of that class in `classes_`.
     threshold_, tpr_, fpr_ : the threshold and its rates.
 
     Notes

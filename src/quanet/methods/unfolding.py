@@ -1,6 +1,10 @@
-r"""Unfolding, as physicists measure spectra: matching with a preference for smooth prevalences of ordered classes."""
+r"""Unfolding, as physicists measure spectra: matching with a preference for smooth prevalences of ordered classes.
+
+The penalty is Tikhonov's, as in `quanet.methods.ordinal`. Without it (tau = 0) no order of the classes is needed.
+"""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,32 +16,39 @@ from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
 from quanet.methods.matching import MatchingQuantifier
+from quanet.methods.order import ladder_of, smoothness
 from quanet.methods.representations import Labels, Representation
-
-
-def roughness(k: int) -> FloatArray:
-    r"""The matrix R of Tikhonov's penalty: :math:`p^\top R p = \sum_c (p_{c-1} - 2 p_c + p_{c+1})^2`: (k, k).
-
-    Examples
-    --------
-    >>> roughness(3)
-    array([[ 1., -2.,  1.],
-           [-2.,  4., -2.],
-           [ 1., -2.,  1.]])
-    """
-    bends = np.diff(np.eye(k), n=2, axis=0)
-    return bends.T @ bends
 
 
 class _Unfolding(MatchingQuantifier):
     """What RUN and Tikhonov share: a representation of one's choice, and the weight of smoothness."""
 
+    ladder_: IntArray
+    order: Sequence[Any] | None = None  # models saved by 0.1.0 have neither
+
     def __init__(
-        self, classifier: Any = None, *, tau: float = 0.0, representation: Representation | None = None, cv: Any = 5
+        self,
+        classifier: Any = None,
+        *,
+        tau: float = 0.0,
+        representation: Representation | None = None,
+        cv: Any = 5,
+        order: Sequence[Any] | None = None,
     ) -> None:
         super().__init__(classifier, cv=cv)
         self.tau = tau
         self.representation = representation
+        self.order = order
+
+    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
+        codes = super()._learn_labels(X, y)
+        if self._is_smooth() or self.order is not None:
+            self.ladder_ = ladder_of(self.classes_, self.order, type(self).__name__)
+        return codes
+
+    def _is_smooth(self) -> bool:
+        """Whether the order of the classes matters."""
+        return self.tau > 0 and len(self.classes_) > 2
 
     @abstractmethod
     def _divergence(self) -> str:
@@ -55,10 +66,11 @@ class _Unfolding(MatchingQuantifier):
 
     def _smoothest(self, rows: ArrayLike, weight: float) -> FloatArray:
         matcher = self.matcher_
-        if weight == 0 or len(self.classes_) < 3:
+        if not self._is_smooth():
             return super().aggregate(rows)
         summaries = matcher.representation.summarise(check_rows(rows, width=matcher.width))
-        return matcher(summaries, penalty=weight * roughness(len(self.classes_)))
+        bends = smoothness(getattr(self, "ladder_", np.arange(len(self.classes_))))
+        return matcher(summaries, penalty=weight * bends.T @ bends)
 
 
 class RUN(_Unfolding):
@@ -75,6 +87,8 @@ class RUN(_Unfolding):
     classifier, cv : see `AggregativeQuantifier`.
     tau : weight of smoothness; `GridSearchQ` finds one by protocol. It has no meaning for two classes.
     representation : what is counted: the predicted labels if None, or as in `Matching`, such as ``Histogram(8)``.
+    order : the classes from the lowest to the highest; None takes numbers as they are. Other labels need it where tau
+        is above 0.
 
     Examples
     --------
@@ -104,7 +118,7 @@ class Tikhonov(_Unfolding):
 
     Parameters
     ----------
-    classifier, cv, tau, representation : see `RUN`.
+    classifier, cv, tau, representation, order : see `RUN`.
 
     Examples
     --------

@@ -1,0 +1,89 @@
+"""Ordered classes by methods for two: one split of the order after another."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import check_rows
+from quanet.base import Quantifier
+from quanet.classifiers import precomputed_posteriors
+from quanet.methods.about import About
+from quanet.methods.order import ladder_of, monotone
+
+
+class FrankHall(Quantifier):
+    """Ordered classes by methods for two: how much lies at or below each class (after Frank and Hall 2001).
+
+    A quantifier is fitted for every split of the ladder; what they say, made to rise, gives shares by differences.
+
+    Parameters
+    ----------
+    quantifier : any quantifier; it is fitted to labels True (at or below a class) and False (above). If its classifier
+        is "precomputed", X has a posterior for every class, and each copy is given their sums.
+    order : see `OACC`.
+
+    Attributes
+    ----------
+    quantifiers_ : one for each class but the highest.
+
+    Notes
+    -----
+    Cumulated shares that fall are mended as in quantificationlib 0.1, after Destercke and Yang (2014).
+
+    Examples
+    --------
+    >>> from quanet import PACC, Gaussians
+    >>> X, y = Gaussians(k=3, distance=4).draw([0.2, 0.3, 0.5], 1000, rng=0)
+    >>> FrankHall(PACC()).fit(X, y).predict(X).round(1)
+    array([0.2, 0.3, 0.5])
+    """
+
+    about: ClassVar[About] = About("Frank and Hall (2001)", "ordered", "posteriors", "k - 1 times the quantifier's")
+
+    ladder_: IntArray
+    quantifiers_: list[Any]
+    widths_: IntArray
+
+    def __init__(self, quantifier: Any, *, order: Sequence[Any] | None = None) -> None:
+        self.quantifier = quantifier
+        self.order = order
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit a copy of the quantifier to every split of the labels y (n,)."""
+        codes = self._learn_labels(X, y)
+        self.ladder_ = ladder_of(self.classes_, self.order, "FrankHall")
+        step = np.argsort(self.ladder_)[codes]
+        views = self._views(X)
+        self.quantifiers_ = [clone(self.quantifier).fit(view, step <= at) for at, view in enumerate(views)]
+        firsts = [one.represent(_safe_indexing(view, [0])) for one, view in zip(self.quantifiers_, views, strict=True)]
+        self.widths_ = np.array([first.shape[1] for first in firsts])
+        return self
+
+    def _views(self, X: Any) -> list[Any]:
+        """What each copy is given: X, or the posteriors above and up to its class."""
+        k = len(self.classes_)
+        if getattr(self.quantifier, "classifier", None) != "precomputed":
+            return [X] * (k - 1)
+        reached = np.clip(precomputed_posteriors(X, self.classes_)[:, self.ladder_].cumsum(axis=1), 0, 1)
+        return [np.column_stack([1 - reached[:, at], reached[:, at]]) for at in range(k - 1)]
+
+    def represent(self, X: Any) -> FloatArray:
+        """The rows of all quantifiers side by side: (n, d1 + d2 + ...)."""
+        check_is_fitted(self, "quantifiers_")
+        views = self._views(X)
+        return np.concatenate([one.represent(view) for one, view in zip(self.quantifiers_, views, strict=True)], axis=1)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Each quantifier its columns, made to rise, then differences: (..., n, d1 + d2 + ...) -> (..., k)."""
+        parts = np.split(check_rows(rows, width=self.widths_.sum()), self.widths_.cumsum()[:-1], axis=-1)
+        found = [one.aggregate(part)[..., 1] for one, part in zip(self.quantifiers_, parts, strict=True)]
+        shares = np.diff(monotone(np.stack(found, axis=-1)), axis=-1, prepend=0.0, append=1.0)
+        prevalences = np.empty_like(shares)
+        prevalences[..., self.ladder_] = shares
+        return prevalences

@@ -1,0 +1,178 @@
+"""Classify and count with support vector machines that minimise a quantification error."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.arrays import FloatArray
+from quanet.bags import check_rows
+from quanet.base import Quantifier
+from quanet.errors import InvalidSetting
+from quanet.methods.about import About
+from quanet.methods.multiclass import share_out
+from quanet.methods.svm import QuantificationSVC
+from quanet.text import check_texts, fit_terms, is_text
+
+
+class _SVM(Quantifier):
+    """What the five share: a `QuantificationSVC` for two classes, or one for each of more; rows are its decisions."""
+
+    classifiers_: list[QuantificationSVC]
+    terms_: Any
+    _loss: ClassVar[str]
+    path_parameter: ClassVar[str] = "C"  # what `fit_path` goes along
+
+    def __init__(self, C: float = 1.0, *, tol: float = 0.1, max_iter: int = 1000) -> None:
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the SVM to instances X, texts or numbers (n, d), and labels y (n,)."""
+        return self._fit_copies([self], X, y)[0]
+
+    def fit_path(self, X: Any, y: ArrayLike, C: Sequence[float]) -> list[Self]:
+        """Fitted copies, one for every C: texts are read once, and each fit starts from the one before."""
+        return self._fit_copies([clone(self).set_params(C=value) for value in C], X, y)
+
+    def _fit_copies(self, copies: list[Self], X: Any, y: ArrayLike) -> list[Self]:
+        codes = copies[0]._learn_labels(X, y)  # noqa: SLF001
+        classes, prior = copies[0].classes_, copies[0].prior_
+        terms, features = fit_terms(check_texts(X), longest=1) if is_text(X) else (None, X)
+        problems = [classes[codes]] if len(classes) == 2 else [codes == one for one in range(len(classes))]
+        classifier = self._classifier(len(classes))
+        paths = [classifier.fit_path(features, labels, [copy.C for copy in copies]) for labels in problems]
+        for copy, *classifiers in zip(copies, *paths, strict=True):
+            copy.classes_, copy.prior_, copy.n_instances_ = classes, prior, len(codes)
+            copy.terms_, copy.classifiers_ = terms, classifiers
+        return copies
+
+    def _classifier(self, k: int) -> QuantificationSVC:  # noqa: ARG002
+        return QuantificationSVC(self._loss, tol=self.tol, max_iter=self.max_iter)
+
+    def represent(self, X: Any) -> FloatArray:
+        """Decisions, 1 where an instance is given to a class: (n, k)."""
+        check_is_fitted(self, "classifiers_")
+        features = X if self.terms_ is None else self.terms_.transform(check_texts(X))
+        taken = np.stack([one.decision_function(features) > 0 for one in self.classifiers_], axis=1).astype(float)
+        return np.hstack([1 - taken, taken]) if len(self.classes_) == 2 else taken
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count the decisions: (..., n, k) -> (..., k)."""
+        counted = check_rows(rows, width=len(self.classes_)).mean(axis=-2)
+        return share_out(counted, self.prior_)
+
+
+class SVMKLD(_SVM):
+    """SVM(KLD): classify and count with a `QuantificationSVC` for the Kullback-Leibler divergence.
+
+    Esuli and Sebastiani (2015). All five read numbers (n, d), dense or sparse, or texts, which become TF-IDF weighted
+    words. Two classes need one SVM; of more, each is told from the rest, and the shares are scaled to sum to one.
+
+    Parameters
+    ----------
+    C, tol, max_iter : see `QuantificationSVC`. The paper chose C among 0.001, 0.01, ..., 1000 on bags of held-out
+        training data, as ``GridSearchQ(SVMKLD(), {"C": np.logspace(-3, 3, 7)})`` does.
+
+    Attributes
+    ----------
+    classifiers_ : the fitted `QuantificationSVC`, or one for each of more than two classes.
+    terms_ : the vectorizer of texts; None for numbers.
+
+    Examples
+    --------
+    >>> texts = ["good film", "a good one", "bad film", "a bad one"] * 3
+    >>> quantifier = SVMKLD(C=10).fit(texts, ["yes", "yes", "no", "no"] * 3)
+    >>> quantifier.predict(["so good", "so bad", "good fun", "good plot"])
+    array([0.25, 0.75])
+    """
+
+    about: ClassVar[About] = About("Esuli and Sebastiani (2015)", "any", "features", "O(n k)")
+
+    _loss = "kld"
+
+
+class SVMNKLD(_SVM):
+    """SVM(NKLD): as `SVMKLD`, for the normalised Kullback-Leibler divergence (Esuli and Sebastiani 2014).
+
+    Parameters
+    ----------
+    C, tol, max_iter : see `SVMKLD`.
+
+    Examples
+    --------
+    >>> SVMNKLD().fit([[0.0], [0.1], [0.9], [1.0]], ["no", "no", "yes", "yes"]).predict([[0.2], [0.8]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About("Esuli and Sebastiani (2014)", "any", "features", "O(n k)")
+
+    _loss = "nkld"
+
+
+class SVMQ(_SVM):
+    """SVM(Q): as `SVMKLD`, for a mean of recall and of the count's nearness (Barranquero, Díez and del Coz 2015).
+
+    Parameters
+    ----------
+    C, tol, max_iter : see `SVMKLD`.
+    positive : of two classes the one whose recall counts, see `QuantificationSVC`; of more, each in its turn.
+
+    Examples
+    --------
+    >>> SVMQ().fit([[0.0], [0.1], [0.9], [1.0]], ["no", "no", "yes", "yes"]).predict([[0.2], [0.8]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About("Barranquero, Díez and del Coz (2015)", "any", "features", "O(n k)")
+
+    _loss = "q"
+
+    def __init__(self, C: float = 1.0, *, tol: float = 0.1, max_iter: int = 1000, positive: Any = None) -> None:
+        super().__init__(C, tol=tol, max_iter=max_iter)
+        self.positive = positive
+
+    def _classifier(self, k: int) -> QuantificationSVC:
+        if k > 2 and self.positive is not None:
+            raise InvalidSetting(f"positive names one of two classes, and y has {k}. Leave it out.")
+        return super()._classifier(k).set_params(positive=self.positive if k == 2 else True)
+
+
+class SVMAE(_SVM):
+    """SVM(AE): as `SVMKLD`, for the absolute error (Moreo and Sebastiani 2021).
+
+    Parameters
+    ----------
+    C, tol, max_iter : see `SVMKLD`.
+
+    Examples
+    --------
+    >>> SVMAE().fit([[0.0], [0.1], [0.9], [1.0]], ["no", "no", "yes", "yes"]).predict([[0.2], [0.8]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "features", "O(n k)")
+
+    _loss = "ae"
+
+
+class SVMRAE(_SVM):
+    """SVM(RAE): as `SVMKLD`, for the relative absolute error (Moreo and Sebastiani 2021).
+
+    Parameters
+    ----------
+    C, tol, max_iter : see `SVMKLD`.
+
+    Examples
+    --------
+    >>> SVMRAE().fit([[0.0], [0.1], [0.9], [1.0]], ["no", "no", "yes", "yes"]).predict([[0.2], [0.8]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "features", "O(n k)")
+
+    _loss = "rae"

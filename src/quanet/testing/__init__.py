@@ -1,0 +1,55 @@
+"""The contract that every quantifier keeps, as checks: for our methods and for anyone's.
+
+>>> from quanet import PACC
+>>> check_quantifier(PACC(), k=3, labels="string")
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from quanet.base import Quantifier
+from quanet.data.synthetic import Gaussians
+from quanet.testing import conduct, estimates
+from quanet.testing.case import Case, LabelKind, names_of
+
+LAWS: tuple[Callable[[Case], None], ...] = (
+    conduct.inputs_are_untouched,
+    estimates.on_the_simplex,
+    estimates.order_is_irrelevant,
+    estimates.relabelling_permutes,
+    estimates.batch_equals_loop,
+    conduct.classes_are_the_labels,
+    conduct.read_once_is_read,
+    conduct.same_seed_same_result,
+    conduct.works_in_scikit_learn,
+    estimates.perfect_classifier_is_exact,
+    estimates.degenerate_classifiers_give_shares,
+    conduct.unfitted_is_an_error,
+    conduct.bad_input_is_a_clear_error,
+    conduct.nothing_is_written,
+    conduct.survives_saving,
+)
+
+
+def check_quantifier(quantifier: Quantifier, *, k: int = 2, labels: LabelKind = "string", seed: int = 0) -> None:
+    """Raise an AssertionError that names the law a quantifier breaks; return nothing if it keeps all.
+
+    Parameters
+    ----------
+    quantifier : not fitted; it must accept numbers (n, d), and where it takes posteriors a classifier of "precomputed".
+    k : number of classes in the data it is tried on.
+    labels : what those classes are called by; "boolean" only for two.
+    seed : of that data.
+    """
+    names = names_of(k, labels)
+    source = Gaussians(k=k, distance=3.0)
+    uniform = np.full(k, 1 / k)
+    X, codes = source.draw(uniform, 60 * k, rng=seed)
+    pool, _ = source.draw(uniform, 40 * k, rng=seed + 1)
+    case = Case(quantifier, X, codes, names, pool)
+    for law in LAWS:
+        try:
+            law(case)
+        except AssertionError as error:
+            raise AssertionError(f"{quantifier} breaks a law. {law.__doc__} {error}") from error
