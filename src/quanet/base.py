@@ -169,7 +169,8 @@ class Quantifier(BaseEstimator, ABC):
 class AggregativeQuantifier(Quantifier):
     """Base of the quantifiers whose rows are a classifier's posteriors.
 
-    A subclass writes `aggregate`, and `_fit_aggregation` if it learns from out-of-fold posteriors.
+    A subclass writes `_aggregate`, and `_fit_aggregation` if it learns from out-of-fold posteriors. One that writes
+    `aggregate` itself works too; its estimates stay as it makes them.
 
     Parameters
     ----------
@@ -220,6 +221,14 @@ class AggregativeQuantifier(Quantifier):
         """Posteriors of every instance: (n, k)."""
         check_is_fitted(self, "classifier_")
         return posteriors_of(self.classifier_, X, self.classes_)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Prevalences of any stack of bags of rows: (..., n, d) -> (..., k)."""
+        return self._aggregate(rows)
+
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
+        """The method's own arithmetic: (..., n, d) -> (..., k)."""
+        raise NotImplementedError(f"{type(self).__name__} needs _aggregate, which turns bags of rows into prevalences.")
 
     def _inputs(self, X: Any) -> FloatArray:
         check_is_fitted(self, "classifier_")

@@ -159,7 +159,7 @@ class EMQ(Calibrated):
         if self.prior == "posteriors":
             self.mean_posterior_ = self._calibrated(posteriors).mean(axis=0)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the likelihood of every bag: (..., n, k) -> (..., k)."""
         posteriors = check_rows(rows, width=len(self.classes_))
         prior = self.prior_ if self.prior == "labels" else self.mean_posterior_

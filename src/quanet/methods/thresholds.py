@@ -133,7 +133,7 @@ class _OneThreshold(_Threshold):
     tpr_: float
     fpr_: float
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count at the threshold, then adjust: (..., n, 2) -> (..., 2)."""
         counted = share_reaching(self._scores(rows), self.threshold_)
         return self._shares(np.clip((counted - self.fpr_) / (self.tpr_ - self.fpr_), 0, 1))
@@ -298,7 +298,7 @@ class MS(_Threshold):
     def _kept(self, curve: Curve) -> Curve:
         return curve
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count at all thresholds, adjust each, take the median: (..., n, 2) -> (..., 2)."""
         return self._shares(median_sweep(self._scores(rows), Curve(self.thresholds_, self.tpr_, self.fpr_)))
 

@@ -56,7 +56,7 @@ class _Unfolding(MatchingQuantifier):
     def _smoothest(self, rows: ArrayLike, weight: float) -> FloatArray:
         matcher = self.matcher_
         if weight == 0 or len(self.classes_) < 3:
-            return super().aggregate(rows)
+            return super()._aggregate(rows)
         summaries = matcher.representation.summarise(check_rows(rows, width=matcher.width))
         return matcher(summaries, penalty=weight * roughness(len(self.classes_)))
 
@@ -90,7 +90,7 @@ class RUN(_Unfolding):
     def _divergence(self) -> str:
         return "likelihood"
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count, and find the likeliest smooth prevalences: (..., n, d) -> (..., k)."""
         return self._smoothest(rows, self.tau / max(1, np.shape(rows)[-2]))
 
@@ -122,6 +122,6 @@ class Tikhonov(_Unfolding):
     def _divergence(self) -> str:
         return "l2"
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count, and find the nearest smooth prevalences: (..., n, d) -> (..., k)."""
         return self._smoothest(rows, self.tau)

@@ -110,7 +110,7 @@ class _Weighted(AggregativeQuantifier):
         """How many times more frequent each class is than in training: (..., n, k) -> (..., k)."""
         return self._weights_of(COUNTS[self.outputs](check_rows(rows, width=len(self.classes_))))
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Weigh the training prevalences: (..., n, k) -> (..., k)."""
         return share_out(self.weights(rows) * self.shares_, self.prior_)
 
