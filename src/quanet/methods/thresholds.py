@@ -267,6 +267,9 @@ class TAC(_OneThreshold):
         curve = self._curve(posteriors, codes, np.array([float(self.threshold)]))
         self.threshold_, self.tpr_, self.fpr_ = (float(part[0]) for part in curve)
 
+    def _readings(self, posteriors: FloatArray) -> FloatArray:
+        return np.eye(2)[(posteriors[:, self.positive_] >= self.threshold_).astype(np.intp)]
+
 
 class MS(_Threshold):
     """Median sweep: the median of the adjusted counts at all thresholds (Forman 2008).

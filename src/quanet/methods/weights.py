@@ -19,6 +19,7 @@ from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import classify_and_count, hard_rates, is_singular, mean_posterior, soft_rates
 from quanet.methods.multiclass import share_out
+from quanet.shrinkage import one_hot
 from quanet.simplex import count
 
 STEPS = 60  # halvings of an interval of logarithms: more than floats can tell
@@ -101,6 +102,9 @@ class _Weighted(AggregativeQuantifier):
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self.shares_ = count(codes, posteriors.shape[1]) / len(codes)
         self.joint_ = RATES[self.outputs](posteriors, codes) * self.shares_
+
+    def _readings(self, posteriors: FloatArray) -> FloatArray:
+        return one_hot(posteriors) if self.outputs == "hard" else posteriors
 
     @abstractmethod
     def _weights_of(self, counted: FloatArray) -> FloatArray:
