@@ -20,12 +20,15 @@ from quanet.classifiers import (
     check_labels,
     cross_fit_ahead,
     fit_classifier,
+    is_given,
     posteriors_of,
     resolve_classifier,
+    without_single,
 )
 from quanet.data.variants import describe_variants
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.metrics import absolute_error
+from quanet.shrinkage import one_hot, shrinkage_of, warn_of_shrinkage
 from quanet.simplex import classes_of, count, encode, prevalence_of
 
 
@@ -51,6 +54,8 @@ class ReadInstances:
 class Quantifier(BaseEstimator, ABC):
     """Base of all quantifiers. A subclass writes `fit`, `represent` and `aggregate`; the rest follows.
 
+    One that keeps held-out rows writes `_aggregate` instead, so that estimates by a weak classifier are shrunk.
+
     Attributes
     ----------
     classes_ : (k,) sorted labels; every prevalence vector is in their order.
@@ -62,6 +67,9 @@ class Quantifier(BaseEstimator, ABC):
         or None where all are different. Copies are never split between what a classifier has seen and what it has not.
     lead_ : how much better its classifier is than those of the folds, which made the held-out rows (`quanet.lead`), or
         None where that is not known.
+    shrinkage_ : how far estimates are moved towards `prior_` because the classifier hardly separates the classes, from
+        0, not at all, as with every good classifier, to 1, all the way (`quanet.shrinkage`).
+    left_out_ : labels of classes with one instance, which cannot be learnt; they are not in `classes_`.
     """
 
     classes_: LabelArray
@@ -71,6 +79,8 @@ class Quantifier(BaseEstimator, ABC):
     held_codes_: IntArray
     held_groups_: IntArray | None
     lead_: FloatArray | None
+    shrinkage_: float = 0.0  # also of models that older versions have saved
+    left_out_: tuple[Any, ...] = ()
 
     # Whether the first k columns of `_inputs` are posteriors.
     _reads_posteriors: ClassVar[bool] = False
@@ -83,9 +93,18 @@ class Quantifier(BaseEstimator, ABC):
     def represent(self, X: Any) -> FloatArray:
         """One row for every instance: (n, d)."""
 
-    @abstractmethod
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """Prevalences of any stack of bags of rows: (..., n, d) -> (..., k)."""
+        return self._shrunk(self._aggregate(rows))
+
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
+        """The method's own arithmetic: (..., n, d) -> (..., k)."""
+        raise NotImplementedError(f"{type(self).__name__} needs `aggregate`, from bags of rows to prevalences.")
+
+    def _shrunk(self, estimates: FloatArray) -> FloatArray:
+        if not self.shrinkage_:
+            return estimates
+        return estimates + self.shrinkage_ * (self.prior_ - estimates)
 
     def predict(self, X: Any) -> FloatArray:
         """Prevalences (k,) of one bag of instances, in the order of `classes_`."""
@@ -159,6 +178,28 @@ class Quantifier(BaseEstimator, ABC):
         self.held_rows_, self.held_codes_ = inputs.astype(np.float32), codes.astype(np.int32)
         self.held_groups_ = None if groups is None else groups.astype(np.int32)
         self.lead_ = lead
+        self.shrinkage_ = 0.0
+        if type(self).aggregate is Quantifier.aggregate:
+            readings = self._readings(inputs[:, : len(self.classes_)])
+            self.shrinkage_ = shrinkage_of(self, readings, inputs, codes)
+            warn_of_shrinkage(self.shrinkage_)
+
+    def _readings(self, posteriors: FloatArray) -> FloatArray:
+        """What the estimate is made of: posteriors (m, k), or one-hot rows where labels are counted."""
+        return posteriors
+
+    def _needs_folds(self) -> bool:
+        """Whether `fit` makes folds, which need two instances of every class."""
+        member = getattr(self, "quantifier", None)
+        return isinstance(member, Quantifier) and member._needs_folds()  # noqa: SLF001
+
+    def _learnable(self, X: Any, y: ArrayLike) -> tuple[Any, ArrayLike]:
+        """Instances and labels without classes of one instance, where folds are made; sets `left_out_`, and warns."""
+        self.left_out_ = ()
+        if not self._needs_folds():
+            return X, y
+        X, labels, self.left_out_ = without_single(X, check_labels(y, _num_samples(X)))
+        return X, labels
 
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
         """Set `classes_` and `prior_`; return the class of every instance, as a position in `classes_`."""
@@ -182,7 +223,8 @@ class Quantifier(BaseEstimator, ABC):
 class AggregativeQuantifier(Quantifier):
     """Base of the quantifiers whose rows are a classifier's posteriors.
 
-    A subclass writes `aggregate`, and `_fit_aggregation` if it learns from out-of-fold posteriors.
+    A subclass writes `_aggregate`, and `_fit_aggregation` if it learns from out-of-fold posteriors. One that writes
+    `aggregate` itself works too; its estimates stay as it makes them.
 
     Parameters
     ----------
@@ -209,6 +251,7 @@ class AggregativeQuantifier(Quantifier):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit the classifier to instances X and labels y (n,), and learn how its posteriors err."""
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         classifier = resolve_classifier(self.classifier, X, self.classes_)
         if not (hasattr(classifier, "predict_proba") or self._counts_labels):
@@ -237,8 +280,7 @@ class AggregativeQuantifier(Quantifier):
         return posteriors_of(self.classifier_, X, self.classes_)
 
     def _inputs(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "classifier_")
-        return posteriors_of(self.classifier_, X, self.classes_)
+        return AggregativeQuantifier.represent(self, X)
 
     def _rows(self, inputs: FloatArray) -> FloatArray:
         reader = copy(self)
@@ -251,6 +293,12 @@ class AggregativeQuantifier(Quantifier):
         relearnt = copy(self)
         relearnt._fit_aggregation(inputs, codes)  # noqa: SLF001
         return relearnt
+
+    def _readings(self, posteriors: FloatArray) -> FloatArray:
+        return one_hot(posteriors) if self._counts_labels else posteriors
+
+    def _needs_folds(self) -> bool:
+        return self._learns_from_posteriors() and not is_given(self.classifier)
 
     def _learns_from_posteriors(self) -> bool:
         return type(self)._fit_aggregation is not AggregativeQuantifier._fit_aggregation  # noqa: SLF001

@@ -1,5 +1,6 @@
 """Which classifier a parameter means, and how it is fitted: checked labels, cross-fitting, checked posteriors."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +15,13 @@ from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.duplicates import find_distinct
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.folds import split_in_folds
 from quanet.instances import check_labels as check_labels
 from quanet.instances import check_matrix, column_names, is_text, posterior_columns
 from quanet.instances import check_posteriors as check_posteriors
 from quanet.lead import measure_lead
-from quanet.simplex import count, encode
+from quanet.simplex import classes_of, count, encode
 from quanet.text import TextClassifier
 
 
@@ -158,6 +159,33 @@ def _fold_posteriors(
     seen, held = fold
     fitted = fit_classifier(classifier, _safe_indexing(X, seen), labels[seen])
     return posteriors_of(fitted, _safe_indexing(X, held), classes)
+
+
+def is_given(classifier: Any) -> bool:
+    """Whether a classifier is not fitted here, so that no folds are made: a frozen one, or "precomputed"."""
+    return isinstance(classifier, str | FrozenEstimator)
+
+
+def without_single(X: Any, labels: LabelArray) -> tuple[Any, LabelArray, tuple[Any, ...]]:
+    """Instances and labels (n,) without the classes of one instance, and these classes, with a warning that names them.
+
+    Where fewer than two classes would remain, nothing is left out.
+    """
+    classes = classes_of(labels)
+    codes = encode(labels, classes)
+    single = count(codes, len(classes)) == 1
+    if not single.any() or (~single).sum() < 2:
+        return X, labels, ()
+    names = tuple(classes[single].tolist())
+    few = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    warnings.warn(
+        f"Left out {len(names)} of {len(classes)} classes, which have one instance each: {few}. No share is estimated "
+        "for them. Label more instances of them, or merge them with other classes.",
+        QuanetWarning,
+        stacklevel=4,
+    )
+    kept = np.flatnonzero(~single[codes])
+    return _safe_indexing(X, kept), labels[kept], names
 
 
 def fit_classifier(classifier: Any, X: Any, labels: LabelArray) -> Any:

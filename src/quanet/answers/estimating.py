@@ -14,7 +14,7 @@ from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier, ReadInstances
 from quanet.diagnostics.contents import familiar_contents, unlike_training
-from quanet.diagnostics.diagnose import WIDE, diagnose, prior_shift_p_value, words_finding
+from quanet.diagnostics.diagnose import WIDE, diagnose, prior_shift_p_value, shrinkage_findings, words_finding
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.diagnostics.overlap import seen_finding
 from quanet.errors import InvalidData, InvalidSetting
@@ -100,7 +100,7 @@ def _diagnosis(quantifier: Quantifier, instances: ReadInstances, level: float, s
     try:
         return diagnose(quantifier, instances, level=level, random_state=seed)
     except InvalidData as error:  # too few instances, here or in training
-        return Diagnosis([Finding("diagnosis", "note", f"Not checked: {error}")])
+        return Diagnosis([*shrinkage_findings(quantifier), Finding("diagnosis", "note", f"Not checked: {error}")])
 
 
 def _first(found: Interval) -> Interval:

@@ -79,11 +79,6 @@ def _check(counts: dict[Any, int], where: str) -> None:
         raise InvalidData(
             f"{where} holds {len(counts):,} different labels in {sum(counts.values()):,} rows. Is it the right one?"
         )
-    rarest = min(counts, key=lambda one: counts[one])
-    if counts[rarest] < 2:
-        raise InvalidData(
-            f"{where} has one row of the class {rarest!r}; learning needs at least two. Add rows, or merge."
-        )
 
 
 @dataclass(frozen=True, slots=True)

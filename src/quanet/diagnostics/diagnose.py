@@ -19,6 +19,7 @@ from quanet.diagnostics.mixture import MixtureFit, mixture_test
 from quanet.diagnostics.words import classifier_of, unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 from quanet.evaluation.limits import cramer_rao_variance
+from quanet.shrinkage import ADVICE, shrinkage_sentence
 from quanet.simplex import count, encode
 from quanet.text import is_text
 from quanet.uncertainty.held import kept_of
@@ -58,6 +59,7 @@ def diagnose(
     """Say whether the estimate for a bag can be believed: findings, each a plain sentence with its numbers.
 
     ================  ================================================================================================
+    shrinkage         Only where estimates are shrunk, because the classifier hardly separates the classes: by how much.
     prior shift       Is the bag a mixture of the classes as training knew them? (`mixture_test`)
     prevalence        Is its prevalence different from training? A score test: mean posteriors against held-out ones.
     classifier        Are the classes told apart well enough? The Cramér-Rao bound for bags of this size.
@@ -96,7 +98,7 @@ def diagnose(
     held = _held_out(quantifier, X_held, y_held)
     if held is None:
         texts = [*_familiar_words(quantifier, X, X_held), *familiar_contents(quantifier, X, alpha)]
-        return Diagnosis([_nothing_kept(quantifier), *texts])
+        return Diagnosis([*shrinkage_findings(quantifier), _nothing_kept(quantifier), *texts])
     case = _Case(
         names=[str(name) for name in quantifier.classes_.tolist()],
         estimate=quantifier.predict(X),
@@ -112,6 +114,7 @@ def diagnose(
     deviations = _deviations(case)
     return Diagnosis(
         [
+            *shrinkage_findings(quantifier),
             _prior_shift(case, fit),
             _prevalence(case),
             _classifier(case, deviations),
@@ -170,6 +173,16 @@ def _held_out(quantifier: Quantifier, X_held: Any, y_held: ArrayLike | None) -> 
             "Fit on more labelled instances, or give X_held and y_held."
         )
     return check_posteriors(rows[:, :k], k), np.asarray(codes, dtype=np.intp)
+
+
+def shrinkage_findings(quantifier: Quantifier) -> list[Finding]:
+    """That estimates are shrunk towards the training prevalence, where they are."""
+    chosen = getattr(quantifier, "quantifier_", quantifier)  # by a search
+    shrinkage = float(chosen.shrinkage_)
+    if not shrinkage:
+        return []
+    severity = "alarm" if shrinkage > 0.5 else "warning"
+    return [Finding("shrinkage", severity, shrinkage_sentence(shrinkage), ADVICE, {"shrinkage": shrinkage})]
 
 
 def _nothing_kept(quantifier: Quantifier) -> Finding:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.base import Quantifier
-from quanet.classifiers import cross_fit, posteriors_of, resolve_classifier
+from quanet.classifiers import cross_fit, is_given, posteriors_of, resolve_classifier
 from quanet.errors import InvalidSetting
 from quanet.evaluation.chosen import Chooser
 from quanet.evaluation.evaluate import DrawsBags, evaluate
@@ -110,6 +110,7 @@ class AutoQuantifier(Chooser):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Try every method with every classifier on instances X and labels y (n,), and fit the best to all."""
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         labels = self.classes_[codes]
         methods = default_methods(len(self.classes_)) if self.methods is None else list(self.methods)
@@ -134,6 +135,9 @@ class AutoQuantifier(Chooser):
             chosen.set_params(classifier=classifiers[classifier])
         self.quantifier_ = chosen.fit(X, labels)
         return self
+
+    def _needs_folds(self) -> bool:
+        return not any(map(is_given, self.classifiers or ()))
 
     def _try(
         self, X: Any, codes: IntArray, fold: tuple[IntArray, IntArray], methods: list[Any], classifiers: list[Any]

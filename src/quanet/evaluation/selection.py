@@ -84,6 +84,7 @@ class GridSearchQ(Chooser):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Try every setting on instances X and labels y (n,), and fit the best."""
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         labels = self.classes_[codes]
         settings = settings_of(self.quantifier, self.grid)

@@ -69,7 +69,7 @@ class CDE(TwoClasses):
             raise InvalidSetting(f"max_iter is a whole number of at least 1; got {self.max_iter!r}.")
         return super().fit(X, y)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count, move the threshold, count again: (..., n, 2) -> (..., 2)."""
         scores = check_rows(rows, width=2)[..., 1]
         positive = iterate_counts(scores, float(self.prior_[1]), tol=self.tol, max_iter=self.max_iter)

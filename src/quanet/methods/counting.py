@@ -135,7 +135,7 @@ class CC(AggregativeQuantifier):
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count the most probable classes: (..., n, k) -> (..., k)."""
         return classify_and_count(check_rows(rows, width=len(self.classes_)))
 
@@ -158,7 +158,7 @@ class PCC(AggregativeQuantifier):
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Average the posteriors: (..., n, k) -> (..., k)."""
         return mean_posterior(check_rows(rows, width=len(self.classes_)))
 
@@ -209,7 +209,7 @@ class ACC(_Adjusted):
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self._keep_rates(hard_rates(posteriors, codes), "CC")
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count, then adjust: (..., n, k) -> (..., k)."""
         return adjust(classify_and_count(check_rows(rows, width=len(self.classes_))), self.rates_)
 
@@ -237,6 +237,6 @@ class PACC(_Adjusted):
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self._keep_rates(soft_rates(posteriors, codes), "PCC")
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Average, then adjust: (..., n, k) -> (..., k)."""
         return adjust(mean_posterior(check_rows(rows, width=len(self.classes_))), self.rates_)

@@ -160,7 +160,7 @@ class EMQ(Calibrated):
             # A class that is never named has a mean of 0, by which nothing can be divided.
             self.mean_posterior_ = np.maximum(self._calibrated(posteriors).mean(axis=0), TINY)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the likelihood of every bag: (..., n, k) -> (..., k)."""
         posteriors = check_rows(rows, width=len(self.classes_))
         prior = self.prior_ if self.prior == "labels" else self.mean_posterior_

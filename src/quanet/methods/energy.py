@@ -108,7 +108,7 @@ class CvMy(AggregativeQuantifier):
         ]
         return np.concatenate([columns, *ranks], axis=1)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Compare distribution functions, and solve for the mixture: (..., n, 3 c) -> (..., k)."""
         from quanet import kernels
 
@@ -175,7 +175,7 @@ class SORD(_OfScores):
         self.scores_ = posteriors[order, 1]
         self.shares_ = (np.eye(2)[codes[order]] / np.bincount(codes, minlength=2)).cumsum(axis=0)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Sort every bag and find the mixture that takes least work: (..., n, 1) -> (..., 2)."""
         from quanet import kernels
 
@@ -261,7 +261,7 @@ class QUANTy(_OfScores):
         mixed = [members @ [1 - share, share] for share in np.linspace(0, 1, FINE + 1)]
         self.path_ = np.stack([part_means(scores, weights, int(self.quantiles)) for weights in mixed])
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Sort every bag, average its parts and find the nearest mixture: (..., n, 1) -> (..., 2)."""
         ordered = self._sorted_bags(rows)
         means = part_means(ordered, np.ones(ordered.shape[-1]), int(self.quantiles))

@@ -20,6 +20,7 @@ from quanet.methods.about import About
 from quanet.methods.multiclass import share_out
 from quanet.metrics import find_metric
 from quanet.protocols import APP
+from quanet.shrinkage import members_are_quiet, shrinkage_of_members
 from quanet.simplex import count, draw_uniformly
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
@@ -95,10 +96,14 @@ class Median(_Many):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit a copy for every setting to instances X and labels y (n,)."""
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         self.settings_: list[dict[str, Any]] = settings_of(self.quantifier, self.grid)
         labels = self.classes_[codes]
-        self._keep([clone(self.quantifier).set_params(**one).fit(X, labels) for one in self.settings_], X)
+        with members_are_quiet():
+            members = [clone(self.quantifier).set_params(**one).fit(X, labels) for one in self.settings_]
+        self._keep(members, X)
+        self.shrinkage_ = shrinkage_of_members(members)
         return self
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
@@ -216,11 +221,16 @@ class Ensemble(_Many):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Draw training bags from instances X and labels y (n,), and fit a copy to each."""
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         self._check_settings()
         bags = self._draw(codes)
         labels = self.classes_[codes]
-        members = [clone(self.quantifier).fit(_safe_indexing(X, bag), labels[bag]) for bag in bags.indices]
+        with members_are_quiet():
+            members = [clone(self.quantifier).fit(_safe_indexing(X, bag), labels[bag]) for bag in bags.indices]
+        self.shrinkage_ = shrinkage_of_members(members, np.median)  # few members have very few instances of a class
+        for member in members:  # its prior is that of its bag; all together are shrunk towards that of all data
+            member.shrinkage_ = 0.0
         self.prevalences_: FloatArray = np.stack([member.prior_ for member in members])
         self._keep(members, X)
         self.classifier_: Any = None
@@ -276,7 +286,7 @@ class Ensemble(_Many):
             return rows
         return np.concatenate([rows, posteriors_of(self.classifier_, X, self.classes_)], axis=1)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """The mean of what the chosen members say: (..., n, d) -> (..., k)."""
         own = int(self.widths_.sum())
         common = 0 if self.classifier_ is None else len(self.classes_)

@@ -15,6 +15,7 @@ from quanet.base import Quantifier
 from quanet.classifiers import precomputed_posteriors
 from quanet.methods.about import About
 from quanet.methods.order import ladder_of, monotone
+from quanet.shrinkage import members_are_quiet, shrinkage_of_members
 
 
 class FrankHall(Quantifier):
@@ -56,11 +57,14 @@ class FrankHall(Quantifier):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit a copy of the quantifier to every split of the labels y (n,)."""
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         self.ladder_ = ladder_of(self.classes_, self.order, "FrankHall")
         step = np.argsort(self.ladder_)[codes]
         views = self._views(X)
-        self.quantifiers_ = [clone(self.quantifier).fit(view, step <= at) for at, view in enumerate(views)]
+        with members_are_quiet():
+            self.quantifiers_ = [clone(self.quantifier).fit(view, step <= at) for at, view in enumerate(views)]
+        self.shrinkage_ = shrinkage_of_members(self.quantifiers_)
         firsts = [one.represent(_safe_indexing(view, [0])) for one, view in zip(self.quantifiers_, views, strict=True)]
         self.widths_ = np.array([first.shape[1] for first in firsts])
         return self

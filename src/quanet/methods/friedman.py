@@ -66,7 +66,7 @@ class Friedman(AggregativeQuantifier):
                 stacklevel=4,
             )
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count above the priors, then adjust: (..., n, k) -> (..., k)."""
         counted = share_above(check_rows(rows, width=len(self.classes_)), self.prior_)
         if not is_singular(self.rates_):
@@ -116,7 +116,7 @@ class DeBias(TwoClasses):
                 stacklevel=4,
             )
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Average, then stretch about the prior: (..., n, 2) -> (..., 2)."""
         mean = mean_posterior(check_rows(rows, width=2))
         if self.explained_ < SINGULAR:

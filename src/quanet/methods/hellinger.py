@@ -94,10 +94,10 @@ class HDy(MatchingQuantifier):
             prevalence_grid(self.step)
         return Histogram(self.bins), "hellinger"
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Summarise every bag and find the nearest mixture: (..., n, 1) -> (..., 2)."""
         if self.step is None:
-            return super().aggregate(rows)
+            return super()._aggregate(rows)
         matcher = self.matcher_
         summaries = matcher.representation.summarise(check_rows(rows, width=matcher.width))
         return median_over_bins(matcher.representation, matcher.templates, summaries, self.step, columns=1)

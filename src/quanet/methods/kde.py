@@ -117,7 +117,7 @@ class KDEyML(_KDEy):
         logarithms -= logarithms.max(axis=1, keepdims=True)
         return np.exp(logarithms, out=logarithms)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the likelihood of every bag: (..., n, k) -> (..., k)."""
         densities = check_rows(rows, width=len(self.classes_))
         found, unsettled = mixture_weights(densities, self.prior_, tol=self.tol, max_iter=self.max_iter)
@@ -177,7 +177,7 @@ class KDEyCS(_KDEy):
         check_is_fitted(self, "classifier_")
         return self._overlaps(super().represent(X))
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Average, and find the mixture at the least angle: (..., n, k) -> (..., k)."""
         from quanet import kernels
 
@@ -264,7 +264,7 @@ class KDEyHD(_KDEy):
             points.append(chosen + np.take_along_axis(noise, ranks, axis=1))
         return np.concatenate(points)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Estimate the density of every bag and find the nearest mixture: (..., n, k) -> (..., k)."""
         posteriors = check_rows(rows, width=len(self.classes_))
         bags = np.ascontiguousarray(posteriors).reshape(-1, *posteriors.shape[-2:])

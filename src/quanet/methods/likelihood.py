@@ -117,7 +117,7 @@ class MAPLS(Calibrated):
             raise InvalidSetting(f"trust is a share from 0 to 1, or None; got {self.trust!r}.")
         return super().fit(X, y)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the posterior of every bag: (..., n, k) -> (..., k)."""
         return maximum_a_posteriori(check_rows(rows, width=len(self.classes_)), self.prior_, trust=self.trust)
 
@@ -211,6 +211,6 @@ class LEIP(Calibrated):
         right = count(codes[predicted == codes], k)
         self.retained_ = float((right[totals > 0] / totals[totals > 0]).min())
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Label the surest, then the rest one by one, then count: (..., n, k) -> (..., k)."""
         return incremental_prior(check_rows(rows, width=len(self.classes_)), self.prior_, self.retained_)

@@ -60,7 +60,7 @@ class MatchingQuantifier(AggregativeQuantifier):
         representation = self.matcher_.representation
         return representation.encode(posterior_columns(super().represent(X), representation))
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Summarise every bag and find the nearest mixture: (..., n, d) -> (..., k)."""
         matcher = self.matcher_
         return matcher(matcher.representation.summarise(check_rows(rows, width=matcher.width)))

@@ -14,6 +14,7 @@ from quanet.base import AggregativeQuantifier, Quantifier
 from quanet.classifiers import precomputed_posteriors
 from quanet.errors import InvalidData
 from quanet.methods.about import About
+from quanet.shrinkage import members_are_quiet, shrinkage_of_members
 
 
 def share_out(shares: FloatArray, prior: FloatArray) -> FloatArray:
@@ -80,13 +81,16 @@ class OneVsRest(Quantifier):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit a copy of the quantifier to every class of labels y (n,)."""
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         k = len(self.classes_)
         ones = [1] if k == 2 else range(k)
         views = self._views(X)
-        self.quantifiers_ = [
-            clone(self.quantifier).fit(view, codes == one) for one, view in zip(ones, views, strict=True)
-        ]
+        with members_are_quiet():
+            self.quantifiers_ = [
+                clone(self.quantifier).fit(view, codes == one) for one, view in zip(ones, views, strict=True)
+            ]
+        self.shrinkage_ = shrinkage_of_members(self.quantifiers_)
         firsts = [_safe_indexing(view, [0]) for view in views]
         self.widths_: IntArray = np.array(
             [quantifier.represent(first).shape[1] for quantifier, first in zip(self.quantifiers_, firsts, strict=True)]

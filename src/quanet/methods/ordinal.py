@@ -107,7 +107,7 @@ class OACC(_SmoothCounts):
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self._keep_rates(hard_rates(posteriors, codes))
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count, then adjust smoothly: (..., n, k) -> (..., k)."""
         return self._adjust(classify_and_count(check_rows(rows, width=len(self.classes_))))
 
@@ -136,7 +136,7 @@ class OPACC(_SmoothCounts):
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self._keep_rates(soft_rates(posteriors, codes))
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Average, then adjust smoothly: (..., n, k) -> (..., k)."""
         return self._adjust(mean_posterior(check_rows(rows, width=len(self.classes_))))
 
@@ -190,7 +190,7 @@ class OEMQ(Calibrated):
         check_strength(self.strength)
         return codes
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the penalised likelihood of every bag: (..., n, k) -> (..., k)."""
         from quanet import kernels
 

@@ -66,7 +66,7 @@ class ODMy(DMy):
         check_strength(self.strength)
         return codes
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Summarise every bag and find the nearest smooth mixture: (..., n, d) -> (..., k)."""
         matcher = self.matcher_
         summaries = matcher.representation.summarise(check_rows(rows, width=matcher.width))

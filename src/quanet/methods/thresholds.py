@@ -78,7 +78,7 @@ class _OneThreshold(_Threshold):
     tpr_: float
     fpr_: float
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count at the threshold, then adjust: (..., n, 2) -> (..., 2)."""
         counted = share_reaching(self._scores(rows), self.threshold_)
         return self._shares(np.clip((counted - self.fpr_) / (self.tpr_ - self.fpr_), 0, 1))
@@ -213,6 +213,9 @@ class TAC(_OneThreshold):
         curve = self._curve(posteriors, codes, np.array([float(self.threshold)]))
         self.threshold_, self.tpr_, self.fpr_ = (float(part[0]) for part in curve)
 
+    def _readings(self, posteriors: FloatArray) -> FloatArray:
+        return np.eye(2)[(posteriors[:, self.positive_] >= self.threshold_).astype(np.intp)]
+
 
 class MS(_Threshold):
     """Median sweep: the median of the adjusted counts at all thresholds (Forman 2008).
@@ -244,7 +247,7 @@ class MS(_Threshold):
     def _kept(self, curve: Curve) -> Curve:
         return curve
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count at all thresholds, adjust each, take the median: (..., n, 2) -> (..., 2)."""
         return self._shares(median_sweep(self._scores(rows), Curve(self.thresholds_, self.tpr_, self.fpr_)))
 

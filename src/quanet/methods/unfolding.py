@@ -67,7 +67,7 @@ class _Unfolding(MatchingQuantifier):
     def _smoothest(self, rows: ArrayLike, weight: float) -> FloatArray:
         matcher = self.matcher_
         if not self._is_smooth():
-            return super().aggregate(rows)
+            return super()._aggregate(rows)
         summaries = matcher.representation.summarise(check_rows(rows, width=matcher.width))
         bends = smoothness(getattr(self, "ladder_", np.arange(len(self.classes_))))
         return matcher(summaries, penalty=weight * bends.T @ bends)
@@ -104,7 +104,7 @@ class RUN(_Unfolding):
     def _divergence(self) -> str:
         return "likelihood"
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count, and find the likeliest smooth prevalences: (..., n, d) -> (..., k)."""
         return self._smoothest(rows, self.tau / max(1, np.shape(rows)[-2]))
 
@@ -136,6 +136,6 @@ class Tikhonov(_Unfolding):
     def _divergence(self) -> str:
         return "l2"
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count, and find the nearest smooth prevalences: (..., n, d) -> (..., k)."""
         return self._smoothest(rows, self.tau)

@@ -19,6 +19,7 @@ from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import classify_and_count, hard_rates, is_singular, mean_posterior, soft_rates
 from quanet.methods.multiclass import share_out
+from quanet.shrinkage import one_hot
 from quanet.simplex import count
 
 STEPS = 60  # halvings of an interval of logarithms: more than floats can tell
@@ -102,6 +103,9 @@ class _Weighted(AggregativeQuantifier):
         self.shares_ = count(codes, posteriors.shape[1]) / len(codes)
         self.joint_ = RATES[self.outputs](posteriors, codes) * self.shares_
 
+    def _readings(self, posteriors: FloatArray) -> FloatArray:
+        return one_hot(posteriors) if self.outputs == "hard" else posteriors
+
     @abstractmethod
     def _weights_of(self, counted: FloatArray) -> FloatArray:
         """The same from what was counted: (..., k) -> (..., k)."""
@@ -110,7 +114,7 @@ class _Weighted(AggregativeQuantifier):
         """How many times more frequent each class is than in training: (..., n, k) -> (..., k)."""
         return self._weights_of(COUNTS[self.outputs](check_rows(rows, width=len(self.classes_))))
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Weigh the training prevalences: (..., n, k) -> (..., k)."""
         return share_out(self.weights(rows) * self.shares_, self.prior_)
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags, check_rows
 from quanet.base import Quantifier
+from quanet.classifiers import is_given
 from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
@@ -155,6 +156,7 @@ class QuaNet(Quantifier):
             raise InvalidSetting(f"network is one of {', '.join(RECIPES)}; got {self.network!r}.")
         check_checkpoint(self)
         device = resolve_device(self.device)
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         k = len(self.classes_)
         if self.network == "paper" and k != 2:
@@ -180,12 +182,15 @@ class QuaNet(Quantifier):
         self._keep_held(rows, codes, self.rows_.lead, groups)
         return self
 
+    def _needs_folds(self) -> bool:
+        return not is_given(self.classifier)
+
     def represent(self, X: Any) -> FloatArray:
         """Posteriors and embedding of every instance: (n, k + e)."""
         check_is_fitted(self, "network_")
         return self.rows_.transform(X)
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Base estimate and the network's correction, for every bag: (..., n, k + e) -> (..., k)."""
         check_is_fitted(self, "network_")
         values = check_rows(rows, width=self.rows_.width)
@@ -207,7 +212,7 @@ class QuaNet(Quantifier):
             for start in range(0, len(positions), together):
                 chunk = slice(start, start + together)
                 estimates[positions[chunk]] = self._estimate_in_order(table, matrix[chunk])
-        return estimates
+        return self._shrunk(estimates)
 
     @property
     def _closed_form(self) -> str | None:

@@ -14,6 +14,7 @@ from torch import nn
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
+from quanet.classifiers import is_given
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.methods.about import About
 from quanet.nn.batches import Pool, row_batches
@@ -75,6 +76,7 @@ class SetQuantifier(Quantifier):
         self._check_settings()
         check_checkpoint(self)
         device = resolve_device(self.device)
+        X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         self.rows_ = RowMaker(classifier_to_fit(self), cv=self.cv, refine=True)
         rows, held, groups = self.rows_.fit(X, codes, self.classes_)
@@ -90,13 +92,16 @@ class SetQuantifier(Quantifier):
         self._keep_held(stop_pool.rows[:, back], order[stop_pool.codes], self.rows_.lead, stop_pool.groups)
         return self
 
+    def _needs_folds(self) -> bool:
+        return not is_given(self.classifier)
+
     def represent(self, X: Any) -> FloatArray:
         """Posteriors and embedding of every instance: (n, k + e)."""
         check_is_fitted(self, "network_")
         return self.rows_.transform(X)
 
     @torch.no_grad()
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """The estimate for every bag, a bounded number of instances at a time: (..., n, k + e) -> (..., k)."""
         check_is_fitted(self, "network_")
         values = check_rows(rows, width=self.rows_.width)

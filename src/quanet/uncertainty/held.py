@@ -119,10 +119,10 @@ def remembered(quantifier: Quantifier, key: Any, make: Callable[[], T]) -> T:
 def brought_ahead(quantifier: Quantifier) -> Quantifier:
     """What the quantifier would be had it learnt from rows of its classifier as it is, which is ahead of its folds'.
 
-    Made once for a fitted quantifier; itself where the lead is not known.
+    Made once for a fitted quantifier; itself where the lead is not known. It does not shrink its estimates.
     """
     if getattr(quantifier, "lead_", None) is None:  # nor kept, by versions before it was measured
-        return quantifier
+        return unshrunk(quantifier)
     return remembered(quantifier, "ahead", lambda: _bring_ahead(quantifier))
 
 
@@ -134,8 +134,19 @@ def _bring_ahead(quantifier: Quantifier) -> Quantifier:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # fit has said it already
         ahead = copy(quantifier._relearnt(inputs, codes))  # noqa: SLF001
-    ahead.held_rows_, ahead.lead_ = inputs.astype(np.float32), None
+    ahead.held_rows_, ahead.lead_, ahead.shrinkage_ = inputs.astype(np.float32), None, 0.0
     return ahead
+
+
+def unshrunk(quantifier: Quantifier) -> Quantifier:
+    """The quantifier without its shrinkage: intervals are those of the method's own estimates, as wide as these err."""
+    return remembered(quantifier, "unshrunk", lambda: _unshrink(quantifier)) if quantifier.shrinkage_ else quantifier
+
+
+def _unshrink(quantifier: Quantifier) -> Quantifier:
+    copied = copy(quantifier)
+    copied.shrinkage_ = 0.0
+    return copied
 
 
 def replicates(quantifier: Quantifier) -> list[Quantifier]:

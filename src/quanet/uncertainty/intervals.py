@@ -15,7 +15,7 @@ from quanet.uncertainty.bayes import posterior_draws, shortest
 from quanet.uncertainty.bootstrap import draw
 from quanet.uncertainty.closed import Ends, closed_form, closed_form_of
 from quanet.uncertainty.conformal import Calibrations, Errors, calibrations_of, least_held
-from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, brought_ahead, held_of, remembered
+from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, brought_ahead, held_of, remembered, unshrunk
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.steady import Steadied
 
@@ -95,7 +95,9 @@ def predict_interval(
 
     Where a method's bias is known from held-out rows, as that of CC, the interval lies where the truth may be, and is
     widened to hold the estimate too. So it does where maximum likelihood on the same posteriors shows part of an
-    estimate's error, and where the classifier is known to be ahead of those of its folds (`quanet.lead`).
+    estimate's error, and where the classifier is known to be ahead of those of its folds (`quanet.lead`). Where a weak
+    classifier's estimates are shrunk (`quanet.shrinkage`), the interval is that of the estimate before, widened by the
+    same share of what it leaves out of 0 to 1: a useless classifier has intervals from 0 to 1.
 
     Examples
     --------
@@ -150,7 +152,7 @@ def predict_interval_bags(
     quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))
     _check(level, method, target, bags, resamples)
     least = least_held(level) if method == "conformal" or _prefers_conformal(quantifier, method) else LEAST_HELD
-    reader = quantifier if held_out is not None else brought_ahead(quantifier)
+    reader = unshrunk(quantifier) if held_out is not None else brought_ahead(quantifier)
     held = held_of(reader, held_out, least=least, purpose=f"an interval of level {level}")
     chosen = _choose(quantifier, method, held)
     inputs = quantifier._inputs_of(X)  # noqa: SLF001
@@ -163,6 +165,8 @@ def predict_interval_bags(
     # What is not a prevalence cannot be true; and an interval without its estimate would only confuse.
     lower = np.minimum(np.clip(lower, 0, 1), estimate)
     upper = np.maximum(np.clip(upper, 0, 1), estimate)
+    # As far as a classifier is not trusted, neither are the errors that it makes on its own held-out rows.
+    lower, upper = lower - quantifier.shrinkage_ * lower, upper + quantifier.shrinkage_ * (1 - upper)
     return Interval(estimate, lower, upper, covariance, bags.sizes, level, chosen, quantifier.classes_)
 
 
