@@ -49,7 +49,7 @@ def test_groups_are_bags_and_those_of_one_instance_are_left_out():
     assert drawn.bags.labels.tolist() == ["July", "May"]
     np.testing.assert_allclose(drawn.bags.prevalences, [[1 / 3, 2 / 3], [0.5, 0.5]])
     assert drawn.protocol == "by month: 2 groups of 2 to 3"
-    assert drawn.notes == ("Left out, as they have one instance only: 1 of 3 groups.",)
+    assert drawn.notes == ("Left out, as they have one instance only: 2 of 4 groups.",)
     assert drawn.bag_size is None
     with pytest.raises(InvalidBags, match="every group of 'id' has one instance"):
         draw_bags(Drawing.parse("by:id"), labels, TWO, groups=list("abcdefg"), rng=0)

@@ -127,7 +127,7 @@ def test_labels_are_names_in_every_format(tmp_path):
 
 
 def test_reading_keeps_order_counts_words_and_labels(tmp_path):
-    texts = ["good film", "bad film"] * 20
+    texts = [f"{word} film {n}" for n in range(20) for word in ("good", "bad")]
     quantifier = EMQ().fit(texts, ["yes", "no"] * 20)
     rows = [
         {"text": text, "label": n % 3, "shop": "ab"[n % 2]} for n, text in enumerate(["good film", "late flight"] * 30)

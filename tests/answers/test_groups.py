@@ -50,13 +50,18 @@ def test_groups_are_sorted_numbers_by_size_and_the_same_in_chunks():
     table = pd.DataFrame({"shop": ["b", "a", None, "b"], "size": [10, 9, 9, 9]}, dtype=object)
     keys = [Key("shop"), Key("size")]
     groups, codes = group_codes(table, keys)
-    assert groups == [("a", "9"), ("b", "9"), ("b", "10")]
-    assert codes.tolist() == [2, 0, -1, 1]
+    assert groups == [("a", "9"), ("b", "9"), ("b", "10"), ("(empty)", "9")]
+    assert codes.tolist() == [2, 0, 3, 1]
     grown = Groups(keys)
     parts = [grown.codes(table[:1]), grown.codes(table[1:])]
     order, again = grown.in_order(np.concatenate(parts))
     assert order == groups
     assert again.tolist() == codes.tolist()
+
+
+def test_rows_without_a_required_value_are_in_no_group():
+    table = pd.DataFrame({"shop": ["b", None]}, dtype=object)
+    assert group_codes(table, [Key("shop").as_required()])[1].tolist() == [0, -1]
 
 
 def test_without_keys_all_rows_are_one_group():

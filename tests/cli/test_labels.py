@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -76,3 +77,19 @@ def test_rows_without_a_group_are_shown_and_counted_in_all(call, files, model, t
     assert any("(empty)" in one for one in groups)
     assert sum({one: group["n"] for one, group in groups.items()}.values()) in {720, 1440}
     assert said["skipped"] == {}
+
+
+def test_posteriors_in_a_file_are_matched_to_classes_by_their_column_names(call, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random(300) < 0.3, "pos", "neg")
+    pos = np.clip(np.where(labels == "pos", 0.8, 0.2) + rng.normal(0, 0.1, 300), 0.01, 0.99)
+    pd.DataFrame({"pos": pos, "neg": 1 - pos, "label": labels}).to_csv(tmp_path / "table.csv", index=False)
+    asked = ("--method", "EMQ", "--set", "classifier=precomputed", "--label", "label")
+    code, _, _ = call("fit", "table.csv", *asked, "--features", "pos,neg", "-o", "model")
+    assert code == 0
+    said = json.loads(call("predict", "model", "table.csv", "--format", "json")[1])["total"]["classes"]
+    assert said["pos"]["estimate"] == pytest.approx((labels == "pos").mean(), abs=0.03)
+    pd.read_csv(tmp_path / "table.csv").rename(columns={"pos": "p"}).to_csv(tmp_path / "other.csv", index=False)
+    code, _, err = call("fit", "other.csv", *asked, "--features", "p,neg", "-o", "other")
+    assert code == 1
+    assert "The columns of the posteriors are ['p', 'neg'], but the classes are ['neg', 'pos']" in one_line(err)

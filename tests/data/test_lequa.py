@@ -73,7 +73,7 @@ def test_estimates_do_not_depend_on_the_chunks(written):
 
 def test_texts_in_files_can_be_quantified(written):
     task = read_task(written(text=True, train=40))
-    estimates = EMQ().fit(task.train.X, task.train.y).predict_bags(*task.test.pool())
+    estimates = EMQ(cv=2).fit(task.train.X, task.train.y).predict_bags(*task.test.pool())
     assert estimates.shape == task.test.prevalences.shape
 
 

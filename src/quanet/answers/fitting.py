@@ -1,7 +1,7 @@
 """Learning from a table of labelled instances, and how well the result may be expected to do: `quanet fit`."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +10,15 @@ from quanet.answers.labelled import read_pool
 from quanet.answers.reading import Inputs
 from quanet.arrays import BoolArray, IntArray, LabelArray
 from quanet.base import Quantifier
-from quanet.data.columns import as_labels
+from quanet.data.columns import as_labels, label_name
 from quanet.data.variants import normalize_labels
 from quanet.duplicates import find_distinct, split_groups
 from quanet.errors import InvalidData
+from quanet.instances import posterior_columns
 from quanet.methods.counting import classify_and_count
 from quanet.metrics import absolute_error
 from quanet.protocols import UPP
+from quanet.simplex import classes_of
 from quanet.uncertainty.held import Held, aggregate_bags, kept_of
 
 if TYPE_CHECKING:
@@ -69,6 +71,17 @@ def _copies(X: Any, y: LabelArray) -> tuple[int, int]:
     codes = np.unique(y, return_inverse=True)[1].ravel()
     pairs = np.unique(np.column_stack([distinct.owner, codes]), axis=0)[:, 0]
     return distinct.copies, int((np.bincount(pairs) > 1).sum())
+
+
+def order_posteriors(data: Labelled, inputs: Inputs) -> tuple[Labelled, Inputs]:
+    """Columns that are posteriors, named after the classes, in the order of the classes; all others after them."""
+    import pandas as pd
+
+    classes = classes_of(data.y)
+    posteriors, others = posterior_columns(pd.DataFrame(data.X, columns=pd.Index(inputs.features)), classes)
+    names = [label_name(label) for label in classes.tolist()]
+    rest = [name for name in inputs.features if name not in names]
+    return replace(data, X=np.hstack([posteriors, others])), Inputs(features=(*names, *rest))
 
 
 def _check(counts: dict[Any, int], where: str) -> None:

@@ -80,7 +80,7 @@ def fit(
 
     quanet fit houses.parquet --features rooms,price --label sold -o model --method PACC --set cv=10
     """
-    from quanet.answers.fitting import held_out_errors, read_labelled
+    from quanet.answers.fitting import held_out_errors, order_posteriors, read_labelled
     from quanet.data.streams import Source
     from quanet.diagnostics.overlap import remember_texts
     from quanet.persist.folder import free_place, save
@@ -95,6 +95,8 @@ def fit(
         with moving(f"Reading {source.name}", source.size) as move:
             source.follow = move
             data = read_labelled(source, inputs, label, normalize=normalize_labels)
+        if inputs.features and getattr(quantifier, "classifier", None) == "precomputed":
+            data, inputs = order_posteriors(data, inputs)
         _tell(data, source)
         started = time.perf_counter()
         name = type(quantifier).__name__
