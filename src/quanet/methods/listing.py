@@ -20,9 +20,9 @@ FAMILIES = {
     "likelihood": ("em", "likelihood"),
     "weights": ("weights",),
     "matching": ("energy", "features", "hellinger", "kde", "matching"),
-    "svm": ("svm",),
+    "svm": ("svm_counting",),
     "words": ("readme",),
-    "ordered": ("ordinal", "ordinal_matching", "unfolding"),
+    "ordered": ("frank_hall", "ordinal", "ordinal_matching", "unfolding"),
     "networks": ("estimator", "sets"),
     "composed": ("auto", "ensemble", "multiclass", "selection"),
 }
