@@ -267,9 +267,8 @@ class Ensemble(_Many):
         """Keep the members with the least error on the bags that the others were trained on."""
         metric = find_metric(self.metric)
         settings: dict[str, Any] = {"eps": 1 / (2 * bags.sizes)} if metric.smoothed else {}
-        truth = self.prevalences_
         errors = np.stack(
-            [metric.function(truth, member.predict_bags(X, bags), **settings) for member in self.members_]
+            [metric.function(self.prevalences_, member.predict_bags(X, bags), **settings) for member in self.members_]
         )
         np.fill_diagonal(errors, 0)
         best = np.sort(np.argsort(errors.sum(axis=1), kind="stable")[: self.kept])
