@@ -14,7 +14,7 @@ of the other half show by how much its estimates overshoot (`believable`). This 
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,9 +66,9 @@ def knowledge(scores: FloatArray, codes: IntArray) -> float:
 
     .. math:: J_{cd} = \frac{\mu_c^\top \Sigma^{-1} \mu_d}{\sum_c \mathrm{E}[p_c^2] / m_c},
 
-    less what chance may add to it: more in one case of a thousand. With prevalences uniform on the simplex, and so of variance
-    :math:`v` in every direction, the share explained is the mean of :math:`v \lambda / (1 + v \lambda)` over the
-    eigenvalues of J. It is 0 where Bartlett's test does not show that the class means differ at all.
+    less what chance may add to it: more in one case of a thousand. With prevalences uniform on the simplex, and so of
+    variance :math:`v` in every direction, the share explained is the mean of :math:`v \lambda / (1 + v \lambda)` over
+    the eigenvalues of J. It is 0 where Bartlett's test does not show that the class means differ at all.
 
     Examples
     --------
@@ -138,9 +138,22 @@ def members_are_quiet() -> Iterator[None]:
         yield
 
 
-def shrinkage_of_members(members: Iterable[Any], typical: Callable[..., Any] = np.mean) -> float:
-    """The typical shrinkage of the fitted members of a method; if it is not 0, it is reported."""
-    shrinkage = float(typical([member.shrinkage_ for member in members]))
+def shrinkage_of_members(members: Sequence[Any]) -> float:
+    """The mean shrinkage of the fitted members of a method; if it is not 0, it is reported."""
+    shrinkage = float(np.mean([member.shrinkage_ for member in members]))
+    warn_of_shrinkage(shrinkage)
+    return shrinkage
+
+
+def joint_shrinkage(members: Sequence[Any]) -> float:
+    """The shrinkage of members together, which they then leave to the method: it is reported if it is not 0.
+
+    For members that were trained at other prevalences than those of all data, and so would be shrunk towards others.
+    Their median, since some of these members have very few instances of a class.
+    """
+    shrinkage = float(np.median([member.shrinkage_ for member in members]))
+    for member in members:
+        member.shrinkage_ = 0.0
     warn_of_shrinkage(shrinkage)
     return shrinkage
 

@@ -151,7 +151,7 @@ def test_a_folder_of_other_things_is_never_replaced(call, files, tmp_path):
             "no column 'revew'; its columns are 'review', 'sentiment'",
         ),
         ("review,mood\n" + "a b c,good\n" * 5, ["--label", "mood"], "'mood' holds one class only, 'good'"),
-        ("review,mood\n" + "a b c,good\n" * 5 + "a b c,bad\n", ["--label", "mood"], "one row of the class 'bad'"),
+        ("review,mood\n" + "a b c,good\n" * 5 + "a b c,bad\n", ["--label", "mood"], "class 'bad' has one instance"),
         (
             "review,id\n" + "".join(f"a b c,r{n}\n" for n in range(300)),
             ["--label", "id"],

@@ -11,7 +11,7 @@ from quanet import ACC, CC, EMQ, PACC, SVMQ, Gaussians, QuaNet, TextClassifier, 
 from quanet.diagnostics.diagnose import prior_shift_p_value
 from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
 from quanet.diagnostics.words import unknown_share
-from quanet.errors import InvalidBags, InvalidData, InvalidSetting
+from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
 
 X, Y = Gaussians().draw([0.5, 0.5], 1500, rng=0)
 FITTED = EMQ().fit(X, Y)
@@ -75,7 +75,10 @@ def test_a_classifier_that_guesses_is_found_out():
     rng = np.random.default_rng(0)
     rows = rng.uniform(0.45, 0.55, size=2000)
     posteriors, labels = np.column_stack([rows, 1 - rows]), rng.integers(2, size=2000)
-    found = diagnose(PACC("precomputed").fit(posteriors, labels), posteriors[:300])
+    with pytest.warns(QuanetWarning, match="does not separate the classes"):
+        quantifier = PACC("precomputed").fit(posteriors, labels)
+    found = diagnose(quantifier, posteriors[:300])
+    assert found["shrinkage"].numbers == {"shrinkage": 1.0}
     assert found["classifier"].severity in ("warning", "alarm")
     assert found["bag size"].severity == "alarm"
 

@@ -14,8 +14,8 @@ from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier, ReadInstances
 from quanet.diagnostics.contents import familiar_contents, unlike_training
-from quanet.diagnostics.diagnose import WIDE, diagnose, prior_shift_p_value, shrinkage_findings, words_finding
-from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.diagnostics.diagnose import WIDE, diagnose, prior_shift_p_value, words_finding
+from quanet.diagnostics.findings import Diagnosis, Finding, shrinkage_findings
 from quanet.diagnostics.overlap import seen_finding
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.uncertainty.intervals import predict_interval_bags

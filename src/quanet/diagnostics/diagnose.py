@@ -14,12 +14,11 @@ from quanet.base import Quantifier, ReadInstances
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels, check_posteriors
 from quanet.diagnostics.contents import familiar_contents
-from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.diagnostics.findings import Diagnosis, Finding, shrinkage_findings
 from quanet.diagnostics.mixture import MixtureFit, mixture_test
 from quanet.diagnostics.words import classifier_of, unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 from quanet.evaluation.limits import cramer_rao_variance
-from quanet.shrinkage import ADVICE, shrinkage_sentence
 from quanet.simplex import count, encode
 from quanet.text import is_text
 from quanet.uncertainty.held import kept_of
@@ -173,16 +172,6 @@ def _held_out(quantifier: Quantifier, X_held: Any, y_held: ArrayLike | None) -> 
             "Fit on more labelled instances, or give X_held and y_held."
         )
     return check_posteriors(rows[:, :k], k), np.asarray(codes, dtype=np.intp)
-
-
-def shrinkage_findings(quantifier: Quantifier) -> list[Finding]:
-    """That estimates are shrunk towards the training prevalence, where they are."""
-    chosen = getattr(quantifier, "quantifier_", quantifier)  # by a search
-    shrinkage = float(chosen.shrinkage_)
-    if not shrinkage:
-        return []
-    severity = "alarm" if shrinkage > 0.5 else "warning"
-    return [Finding("shrinkage", severity, shrinkage_sentence(shrinkage), ADVICE, {"shrinkage": shrinkage})]
 
 
 def _nothing_kept(quantifier: Quantifier) -> Finding:

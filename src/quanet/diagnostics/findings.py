@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import Any, overload
+
+from quanet.base import Quantifier
+from quanet.shrinkage import ADVICE, shrinkage_sentence
 
 SEVERITIES = ("ok", "note", "warning", "alarm")  # from good to bad
 
@@ -28,6 +31,16 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.sentence}" + (f" {self.advice}" if self.advice else "")
+
+
+def shrinkage_findings(quantifier: Quantifier) -> list[Finding]:
+    """That estimates are shrunk towards the training prevalence, where they are."""
+    chosen: Any = getattr(quantifier, "quantifier_", quantifier)  # by a search
+    shrinkage = float(chosen.shrinkage_)
+    if not shrinkage:
+        return []
+    severity = "alarm" if shrinkage > 0.5 else "warning"
+    return [Finding("shrinkage", severity, shrinkage_sentence(shrinkage), ADVICE, {"shrinkage": shrinkage})]
 
 
 class Diagnosis(Sequence[Finding]):

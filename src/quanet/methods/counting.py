@@ -116,7 +116,8 @@ class CC(AggregativeQuantifier):
     """Classify and count: the share of instances that the classifier assigns to each class.
 
     The baseline that every method must beat: its errors do not cancel once prevalences move. A classifier without
-    `predict_proba` is fine here.
+    `predict_proba` is fine here. It learns nothing from held-out instances, so its estimates are never shrunk
+    (`quanet.shrinkage`).
 
     Parameters
     ----------
@@ -142,6 +143,8 @@ class CC(AggregativeQuantifier):
 
 class PCC(AggregativeQuantifier):
     """Probabilistic classify and count: the mean posterior of each class (Bella et al. 2010).
+
+    As those of `CC`, its estimates are never shrunk.
 
     Parameters
     ----------

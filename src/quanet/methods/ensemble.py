@@ -20,7 +20,7 @@ from quanet.methods.about import About
 from quanet.methods.multiclass import share_out
 from quanet.metrics import find_metric
 from quanet.protocols import APP
-from quanet.shrinkage import members_are_quiet, shrinkage_of_members
+from quanet.shrinkage import joint_shrinkage, members_are_quiet, shrinkage_of_members
 from quanet.simplex import count, draw_uniformly
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
@@ -99,9 +99,8 @@ class Median(_Many):
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         self.settings_: list[dict[str, Any]] = settings_of(self.quantifier, self.grid)
-        labels = self.classes_[codes]
         with members_are_quiet():
-            members = [clone(self.quantifier).set_params(**one).fit(X, labels) for one in self.settings_]
+            members = [clone(self.quantifier).set_params(**one).fit(X, self.classes_[codes]) for one in self.settings_]
         self._keep(members, X)
         self.shrinkage_ = shrinkage_of_members(members)
         return self
@@ -225,12 +224,10 @@ class Ensemble(_Many):
         codes = self._learn_labels(X, y)
         self._check_settings()
         bags = self._draw(codes)
-        labels = self.classes_[codes]
+        y = self.classes_[codes]
         with members_are_quiet():
-            members = [clone(self.quantifier).fit(_safe_indexing(X, bag), labels[bag]) for bag in bags.indices]
-        self.shrinkage_ = shrinkage_of_members(members, np.median)  # few members have very few instances of a class
-        for member in members:  # its prior is that of its bag; all together are shrunk towards that of all data
-            member.shrinkage_ = 0.0
+            members = [clone(self.quantifier).fit(_safe_indexing(X, bag), y[bag]) for bag in bags.indices]
+        self.shrinkage_ = joint_shrinkage(members)
         self.prevalences_: FloatArray = np.stack([member.prior_ for member in members])
         self._keep(members, X)
         self.classifier_: Any = None
@@ -270,9 +267,8 @@ class Ensemble(_Many):
         """Keep the members with the least error on the bags that the others were trained on."""
         metric = find_metric(self.metric)
         settings: dict[str, Any] = {"eps": 1 / (2 * bags.sizes)} if metric.smoothed else {}
-        truth = self.prevalences_
         errors = np.stack(
-            [metric.function(truth, member.predict_bags(X, bags), **settings) for member in self.members_]
+            [metric.function(self.prevalences_, member.predict_bags(X, bags), **settings) for member in self.members_]
         )
         np.fill_diagonal(errors, 0)
         best = np.sort(np.argsort(errors.sum(axis=1), kind="stable")[: self.kept])
