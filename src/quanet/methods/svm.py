@@ -209,14 +209,15 @@ class _SVM(Quantifier):
         return self._fit_copies([clone(self).set_params(C=value) for value in C], X, y)
 
     def _fit_copies(self, copies: list[Self], X: Any, y: ArrayLike) -> list[Self]:
-        codes = copies[0]._learn_labels(X, y)  # noqa: SLF001
-        classes, prior = copies[0].classes_, copies[0].prior_
+        for copy in copies:
+            codes = copy._learn_labels(X, y)  # noqa: SLF001
+        classes = copies[0].classes_
         terms, features = fit_terms(check_texts(X), longest=1) if is_text(X) else (None, X)
         problems = [classes[codes]] if len(classes) == 2 else [codes == one for one in range(len(classes))]
         classifier = self._classifier(len(classes))
         paths = [classifier.fit_path(features, labels, [copy.C for copy in copies]) for labels in problems]
         for copy, *classifiers in zip(copies, *paths, strict=True):
-            copy.classes_, copy.prior_, copy.terms_ = classes, prior, terms
+            copy.terms_ = terms
             copy.classifiers_ = classifiers
         return copies
 
