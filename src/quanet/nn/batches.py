@@ -28,12 +28,18 @@ class Pool:
         """Bags of n instances at prevalences uniform on the simplex."""
         return UPP(bag_size=n, repeats=b).draw(self.codes, rng=rng, classes=np.arange(self.k))
 
-    def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator) -> list["Pool"]:
-        """Disjoint pools with these shares of every class, drawn at random."""
+    def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator, runs: int | None = None) -> list["Pool"]:
+        """Disjoint pools with these shares of every class, drawn at random.
+
+        With a number of runs, each class is cut into so many runs of neighbours, and these are drawn, not instances:
+        one run makes every pool a stretch of the data.
+        """
         member = np.empty(len(self.codes), dtype=np.intp)
         bounds = np.cumsum(shares) / sum(shares)
         for c in range(self.k):
-            positions = rng.permutation(np.flatnonzero(self.codes == c))
+            positions = np.flatnonzero(self.codes == c)
+            pieces = np.array_split(positions, min(runs or len(positions), max(1, len(positions))))
+            positions = np.concatenate([pieces[at] for at in rng.permutation(len(pieces))])
             # Half an instance off, so that rounding favours no part.
             member[positions] = np.searchsorted(bounds, (np.arange(len(positions)) + 0.5) / len(positions))
         return [Pool(self.rows[member == part], self.codes[member == part], self.k) for part in range(len(shares))]
