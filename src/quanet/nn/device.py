@@ -3,10 +3,16 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from threading import Lock, RLock
 
 import torch
+from torch import nn
 
 from quanet.errors import InvalidSetting
+
+TRAINING = RLock()  # torch's random numbers belong to the whole process
+PRECISION, MOVING = Lock(), Lock()
+_precise: list[bool] = []  # what was set before, once for every thread that needs full precision now
 
 
 def resolve_device(device: str) -> torch.device:
@@ -36,11 +42,24 @@ def accelerator() -> str:
     return torch.cuda.get_device_name() if found == "cuda" else found.upper() if found == "mps" else ""
 
 
+def on_device(network: nn.Module, device: torch.device) -> nn.Module:
+    """A network on a device and ready to estimate; one that is so already is not touched, as others may be using it.
+
+    Moving a recurrent network, even to where it is, takes its weights apart for a moment.
+    """
+    with MOVING:
+        where = next(network.parameters()).device
+        if network.training or where.type != device.type or device.index not in (None, where.index):
+            network.to(device).eval()
+    return network
+
+
 @contextmanager
 def seeded(device: torch.device, seed: int) -> Iterator[None]:
     """Inside, torch's random numbers follow from `seed`; outside, they go on as if nothing had been drawn.
 
-    Layers draw their first weights and dropout from torch's global generators and take no other.
+    Layers draw their first weights and dropout from torch's global generators and take no other. So only one thread is
+    inside at a time, and trainings in several threads give the same networks as one after the other.
 
     Examples
     --------
@@ -51,7 +70,7 @@ def seeded(device: torch.device, seed: int) -> Iterator[None]:
     True
     """
     accelerator = {"cuda": torch.cuda, "mps": torch.mps}.get(device.type)
-    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+    with TRAINING, torch.cuda.device(device) if device.type == "cuda" else nullcontext():
         before = torch.default_generator.get_state()
         before_there = accelerator.get_rng_state() if accelerator else None
         try:
@@ -80,12 +99,18 @@ def one_thread() -> Iterator[None]:
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
     """Inside, cuDNN computes in all 32 bits: its shorter TF32 makes an output depend on the size of the batch."""
-    before = _allow_tf32(False) if device.type == "cuda" else None
+    if device.type != "cuda":
+        yield
+        return
+    with PRECISION:
+        _precise.append(_allow_tf32(False))
     try:
         yield
     finally:
-        if before is not None:
-            _allow_tf32(before)
+        with PRECISION:
+            before = _precise.pop()  # those that came later have found it switched off
+            if not _precise:
+                _allow_tf32(before)
 
 
 def _allow_tf32(allowed: bool) -> bool:

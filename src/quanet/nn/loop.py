@@ -34,6 +34,7 @@ def train(
     weight_decay: float = 1e-4,
     max_epochs: int = 200,
     patience: int = 20,
+    decay: bool = False,
     checkpoint: Checkpoint | None = None,
 ) -> Generator[Epoch, None, None]:
     """Train in place, yielding one `Epoch` each; leaves the best weights in `network`, however the loop ends.
@@ -47,6 +48,7 @@ def train(
     lr, weight_decay : of Adam.
     max_epochs : epochs at most.
     patience : epochs without a better validation loss after which training ends.
+    decay : whether the learning rate falls to zero over `max_epochs`, along half a cosine (Loshchilov and Hutter 2017).
     checkpoint : where every epoch is kept. If it holds some already, they are yielded again and training goes on from
         there, to the same end.
     """
@@ -59,6 +61,9 @@ def train(
     try:
         for number in range(max_epochs):
             if number == len(epochs):
+                # Set from the number alone, so that a training that was interrupted resumes at the same rate.
+                for group in optimizer.param_groups if decay else ():
+                    group["lr"] = lr * (1 + math.cos(math.pi * number / max_epochs)) / 2
                 train_loss = fit_epoch(network, batches(), loss, optimizer)
                 valid_loss = mean_loss(network, valid, loss)
                 epochs.append(Epoch(number, train_loss, valid_loss, valid_loss < best_loss))

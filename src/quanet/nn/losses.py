@@ -1,4 +1,7 @@
-"""Errors of a network on bags given as whole rows, to be minimised: (network, (rows, truth)) -> mean error."""
+"""Mean errors of a network on a batch of bags, to be minimised; the truth is the last tensor of the batch.
+
+Those in `LOSSES` are for set networks, whose batches are (rows, truth) and who give log prevalences.
+"""
 
 from torch import Tensor, nn
 
@@ -38,3 +41,14 @@ def divergence_loss(network: nn.Module, batch: Batch) -> Tensor:
 
 
 LOSSES: dict[str, Loss] = {"ae": absolute_loss, "rae": relative_loss, "mse": squared_loss, "kld": divergence_loss}
+
+
+def squared_error(network: nn.Module, batch: Batch) -> Tensor:
+    """Mean squared error of a network that gives prevalences, as in QuaNet's paper."""
+    return nn.functional.mse_loss(network(*batch[:-1]), batch[-1])
+
+
+def divergence_from_logs(network: nn.Module, batch: Batch) -> Tensor:
+    """Mean Kullback-Leibler divergence of a network that gives log prevalences, from a truth that is smoothed."""
+    truth = batch[-1]
+    return (truth * (truth.log() - network(*batch[:-1]))).sum(dim=-1).mean()

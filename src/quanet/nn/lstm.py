@@ -19,7 +19,7 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers import check_labels
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.nn.checkpoints import Checkpoint
-from quanet.nn.device import full_precision, resolve_device, seeded
+from quanet.nn.device import full_precision, on_device, resolve_device, seeded
 from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, Epoch, Loss, train
 from quanet.nn.networks import TextLSTM
@@ -161,7 +161,7 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "network_")
         texts = check_texts(X)
         device = resolve_device(self.device)
-        network = self.network_.to(device).eval()
+        network = on_device(self.network_, device)
         ids, lengths = encode_words(texts, self.vocabulary_, self.length)
         posteriors = np.empty((len(texts), len(self.classes_)))
         embeddings = np.empty((len(texts), self.embedding_size))

@@ -5,6 +5,10 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
+from quanet.arrays import IntArray
+
+SHARPNESS = 100.0  # of the softplus that keeps a set network's linear estimate positive
+
 
 class TextLSTM(nn.Module):
     """Text to class scores and document embedding (Esuli, Moreo and Sebastiani, CIKM 2018, section 4).
@@ -105,13 +109,19 @@ class ResidualNetwork(nn.Module):
 
 
 class SetNetwork(nn.Module):
-    """Bag of rows to log prevalences: what every instance shows is pooled over the bag; any number of classes.
+    r"""Bag of rows to log prevalences: what every instance shows is pooled over the bag; any number of classes.
 
-    One network serves all classes: it reads the rows with one class's posterior in front, and gives that class's score
-    from its own pooled description and the mean of all. So classes in another order give the same answer in that order.
+    It reads whole rows, so it can learn which classes the classifier confuses. With the pooled description d and the
+    mean posterior m of a bag,
+
+    .. math:: \log p = \log \text{softplus}(A\, [d, m]) + \text{head}(d) + \text{const}
+
+    A mean over a bag is linear in the prevalences, so a linear map A finds them up to sampling error; it starts at the
+    mean posterior. The dense head learns what is not linear; its last layer starts at zero.
 
     Parameters
     ----------
+    k : number of classes.
     embedding : e, columns of a row after the posteriors.
     show : what an instance shows, from its features: (..., features) -> (..., shown).
     features, shown : widths before and after it.
@@ -122,12 +132,13 @@ class SetNetwork(nn.Module):
     Examples
     --------
     >>> rows = torch.cat([torch.full((2, 5, 3), 1 / 3), torch.rand(2, 5, 4)], dim=-1)
-    >>> SetNetwork(4, nn.ReLU(), 8, 8)(rows).shape
+    >>> SetNetwork(3, 4, nn.ReLU(), 8, 8)(rows).shape
     torch.Size([2, 3])
     """
 
     def __init__(
         self,
+        k: int,
         embedding: int,
         show: nn.Module,
         features: int,
@@ -139,43 +150,56 @@ class SetNetwork(nn.Module):
         dense: int = 128,
     ) -> None:
         super().__init__()
-        self.embedding = embedding
+        self.k = k
         self.pooling = pooling
         # Read whole, the few instances of a rare class would be learnt by heart, by their embeddings.
         self.thin = nn.Dropout(dropout)
-        self.widest = max(2 + embedding, hidden, shown)  # numbers held of an instance and class, at most
-        first = nn.Linear(2 + embedding, hidden)
-        nn.init.zeros_(first.weight[:, 2:])  # posteriors are read from the start, embeddings where they help
-        self.encode = nn.Sequential(first, nn.ReLU(), nn.Linear(hidden, features), show)
-        self.head = nn.Sequential(
-            nn.Linear(2 * shown, dense), nn.ReLU(), nn.Dropout(0.2),
-            nn.Linear(dense, dense), nn.ReLU(), nn.Dropout(0.2),
-            nn.Linear(dense, 1),
-        )  # fmt: skip
+        self.widest = max(2 * k + embedding, hidden, shown)  # numbers held of an instance, at most
+        self.first = nn.Linear(2 * k + embedding, hidden)
+        nn.init.zeros_(self.first.weight[:, 2 * k :])  # posteriors are read from the start, embeddings where they help
+        self.encode = nn.Sequential(nn.ReLU(), nn.Linear(hidden, features), show)
+        self.linear = nn.Linear(shown + k, k)
+        # No dropout in the head: its noise would be larger than the errors that are left to correct.
+        self.head = nn.Sequential(nn.Linear(shown, dense), nn.ReLU(), nn.Linear(dense, dense), nn.ReLU())
+        self.last = nn.Linear(dense, k)
+        with torch.no_grad():
+            self.linear.weight.zero_()[:, shown:] = torch.eye(k)
+            for start in (self.linear.bias, self.last.weight, self.last.bias):
+                start.zero_()
 
     def forward(self, rows: Tensor, at_a_time: int | None = None) -> Tensor:
         """(b, n, k + e) -> log prevalences (b, k); no more than `at_a_time` instances of a bag are held at once."""
         pooled = self.pool(rows, at_a_time or rows.shape[1])
-        context = pooled.mean(dim=1, keepdim=True).expand_as(pooled)
-        scores: Tensor = self.head(torch.cat([pooled, context], dim=-1)).squeeze(-1)
-        return scores.log_softmax(dim=-1)
+        linear = self.linear(torch.cat([pooled, rows[..., : self.k].mean(dim=1)], dim=-1))
+        # A softplus that bends within a few hundredths of zero, so that no prevalence is negative.
+        positive = nn.functional.softplus(linear, beta=SHARPNESS) + 1e-5
+        return (positive.log() + self.last(self.head(pooled))).log_softmax(dim=-1)
+
+    @torch.no_grad()
+    def reorder(self, order: IntArray) -> None:
+        """Rearrange the weights in place, for data whose c-th class is the one that was at `order[c]`, (k,)."""
+        chosen, k = torch.as_tensor(order), self.k
+        read, linear, last = self.first, self.linear, self.last
+        shown = linear.in_features - k
+        for weight, start in ((read.weight, 0), (read.weight, k), (linear.weight, shown)):
+            weight[:, start : start + k] = weight[:, start + chosen]
+        for rows in (linear.weight, linear.bias, last.weight, last.bias):
+            rows.copy_(rows[chosen])
 
     def pool(self, rows: Tensor, at_a_time: int) -> Tensor:
-        """(b, n, k + e) -> (b, k, shown)."""
+        """(b, n, k + e) -> (b, shown)."""
         n = rows.shape[1]
         parts = (self.shown_by(rows[:, start : start + at_a_time]) for start in range(0, n, at_a_time))
         if self.pooling == "max":
-            return reduce(torch.maximum, (part.amax(dim=2) for part in parts))
-        return reduce(torch.add, (part.sum(dim=2) for part in parts)) / n
+            return reduce(torch.maximum, (part.amax(dim=1) for part in parts))
+        return reduce(torch.add, (part.sum(dim=1) for part in parts)) / n
 
     def shown_by(self, rows: Tensor) -> Tensor:
-        """(b, n, k + e) -> (b, k, n, shown)."""
-        k = rows.shape[-1] - self.embedding
-        posterior, embedding = rows[..., :k].transpose(1, 2).unsqueeze(-1), rows[..., k:]  # (b, k, n, 1), (b, n, e)
+        """(b, n, k + e) -> (b, n, shown)."""
+        posteriors = rows[..., : self.k]
         # Log-odds tell near-certain instances apart; clipped, so that none outweighs all the others.
-        odds = posterior.logit(eps=1e-4) / 4
-        for_each_class = self.thin(embedding).unsqueeze(1).expand(-1, k, -1, -1)
-        shown: Tensor = self.encode(torch.cat([posterior, odds, for_each_class], dim=-1))
+        odds = posteriors.logit(eps=1e-4) / 4
+        shown: Tensor = self.encode(self.first(torch.cat([posteriors, odds, self.thin(rows[..., self.k :])], dim=-1)))
         return shown
 
 

