@@ -168,6 +168,7 @@ def made_correction(*, groups=5, scores=False):
         level=0.95,
         small=np.arange(groups) == 1,
         source="judged.csv",
+        own_labels=np.arange(groups) > 0,
     )
 
 

@@ -9,6 +9,7 @@ from quanet.report.bagged import coverage_chart
 from quanet.report.corrections import summarize_correction
 from quanet.report.course import summarize_course
 from quanet.report.evaluation import _coverage, summarize_comparison, summarize_evaluation
+from quanet.uncertainty.judge_groups import ErrorTest
 from tests.report.made_answers import (
     made_comparison,
     made_correction,
@@ -113,7 +114,7 @@ def test_a_correction_stands_beside_the_judge():
     whole, groups, rates = summary.sections
     assert whole.paragraphs == (
         "The judge says 36.0 % bad: 3.5 points more than the corrected rate.",
-        "Human labels only tell how the judge errs, which is taken to be the same everywhere.",
+        "Human labels only show how the judge errs.",
     )
     assert groups.title == "By model"
     assert [name for name, _ in groups.charts[0].table.rows] == [f"model {i}" for i in range(5)]
@@ -121,6 +122,19 @@ def test_a_correction_stands_beside_the_judge():
         ["90.0", "10.0"],
         ["15.0", "85.0"],
     ]
+
+
+def test_a_correction_headlines_the_class_asked_for_and_says_what_is_assumed():
+    summary = summarize_correction(made_correction(), focus="bad")
+    assert summary.answer.startswith("bad 32.5 % ")
+    assert summary.data["class"] == "bad"
+    groups = summary.sections[1]
+    assert "The most bad: " in groups.charts[0].alt
+    assert "4 of 5 groups are corrected by their own human labels alone." in groups.paragraphs
+    assert [entries[1].text for _, entries in groups.charts[0].table.rows] == ["all", *["own"] * 4]
+    assert not summary.cautions
+    differing = replace(made_correction(), errors=ErrorTest(0.001, np.linspace(0.001, 1, 5)))
+    assert "model 0" in summarize_correction(differing).cautions[0].sentence
 
 
 def test_scores_have_no_rates_and_no_judge_beside():
@@ -132,7 +146,7 @@ def test_scores_have_no_rates_and_no_judge_beside():
 
 def test_many_groups_of_a_correction_are_in_the_table_alone():
     summary = summarize_correction(made_correction(groups=40))
-    assert summary.sections[1].paragraphs == ("Shown: the 30 largest of 40 groups; the table has all.",)
+    assert summary.sections[1].paragraphs[-1] == "Shown: the 30 largest of 40 groups; the table has all."
     assert len(summary.sections[1].charts[0].table.rows) == 40
 
 
