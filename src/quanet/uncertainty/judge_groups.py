@@ -86,7 +86,7 @@ def _against_the_rest(tables: IntArray) -> FloatArray:
 
 
 def _x_log_x(counts: IntArray) -> FloatArray:
-    return counts * np.log(np.maximum(counts, 1))
+    return np.asarray(counts * np.log(np.maximum(counts, 1)), dtype=float)
 
 
 def uses_own_labels(tables: IntArray, *, differ: bool) -> BoolArray:

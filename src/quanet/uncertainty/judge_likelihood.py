@@ -64,8 +64,8 @@ class _Counts:
     given: FloatArray | None = None  # (r,)
 
     def take(self, rows: IntArray) -> "_Counts":
-        values = (getattr(self, one.name) for one in fields(self))
-        return _Counts(*(None if value is None else value[rows] for value in values))
+        free, given = (None if one is None else one[rows] for one in (self.free, self.given))
+        return _Counts(self.bags[rows], self.tables[rows], self.own[rows], free, given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
