@@ -64,7 +64,8 @@ class _Counts:
     given: FloatArray | None = None  # (r,)
 
     def take(self, rows: IntArray) -> "_Counts":
-        free, given = (None if one is None else one[rows] for one in (self.free, self.given))
+        free = None if self.free is None else self.free[rows]
+        given = None if self.given is None else self.given[rows]
         return _Counts(self.bags[rows], self.tables[rows], self.own[rows], free, given)
 
 
