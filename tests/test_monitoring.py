@@ -155,7 +155,7 @@ def test_the_band_holds_most_batches_of_a_steady_source_and_alarms_are_few():
         inside.append(1 - course.outside[:, 1].mean())
         false += len(course.changes) > 0
     assert 0.93 <= np.mean(inside) <= 0.98
-    assert false <= 4  # 2 of 40 at most, in expectation; benchmarks/coverage.py has 200 series
+    assert false <= 4  # 2 of 40 at most, in expectation; benchmarks/judges.py has 200 series
 
 
 def test_a_restart_anywhere_leaves_a_course():

@@ -12,7 +12,8 @@ from quanet.report.grouped import ROWS, group_name, position_of
 from quanet.report.numbers import NONE, between, level_text, listing, many, percent, plain, points
 from quanet.report.plots.rows import rows_figure
 from quanet.report.plots.vector import make_chart
-from quanet.report.shares import share_entry, skipped_facts
+from quanet.report.share_tables import share_entry
+from quanet.report.shares import skipped_facts
 from quanet.report.summary import Section, Summary
 from quanet.report.tables import Column, Entry, Table
 from quanet.report.versions import reproduction

@@ -15,7 +15,7 @@ from quanet.report.grouped import position_of
 from quanet.report.numbers import between, level_text, listing, many, percent, plain
 from quanet.report.plots.lines import lines_figure
 from quanet.report.plots.vector import make_chart
-from quanet.report.shares import share_entry
+from quanet.report.share_tables import share_entry
 from quanet.report.summary import Section, Summary
 from quanet.report.tables import Column, Entry, Table
 from quanet.report.versions import reproduction

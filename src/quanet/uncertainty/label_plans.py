@@ -59,7 +59,7 @@ def plan_labels(
 
     Examples
     --------
-    >>> from quanet import EMQ, Gaussians
+    >>> from quanet import EMQ, Gaussians, refine
     >>> quantifier = EMQ().fit(*Gaussians().draw([0.5, 0.5], 1000, rng=0))
     >>> X, y = Gaussians().draw([0.8, 0.2], 2000, rng=1)
     >>> plan = plan_labels(quantifier, X, width=0.1)
