@@ -24,8 +24,9 @@ from quanet.files import replacing
 from quanet.report.plots import monitor_figure, save_figure
 from quanet.simplex import classes_of, encode
 from quanet.text import TextClassifier
-from quanet.uncertainty.few_labels import _responsibilities, fixed_label_em, likelihood_ratios, prediction_powered
-from quanet.uncertainty.judges import _drawn, profile
+from quanet.uncertainty.few_labels import prediction_powered
+from quanet.uncertainty.judges import correct_counts
+from quanet.uncertainty.label_em import fixed_label_em, likelihood_ratios, responsibilities
 
 FOREIGN = {"imdb": ("airline-3class", "amazon-devices")}
 Rows = dict[Any, Any]
@@ -169,8 +170,8 @@ def judges(trials: int) -> Iterator[str]:
             right, wrong = rng.binomial(m, tpr, size=trials), rng.binomial(m, fpr, size=trials)
             tables = np.stack([np.stack([m - wrong, wrong], 1), np.stack([m - right, right], 1)], 1)
             bags = np.stack([1000 - judged, judged], 1)
-            _, low, high = profile(bags, tables, np.zeros((trials, 2), dtype=int), level=0.95)
-            line.append(np.mean((low <= p + 1e-9) & (p - 1e-9 <= high)))
+            _, low, high = (one[:, 1] for one in correct_counts(bags, tables, np.zeros((trials, 2), int), level=0.95))
+            line.append(np.mean((low <= p + 1e-6) & (p - 1e-6 <= high)))
             widths.append(np.mean(high - low))
         every += line
         yield f"| {tpr} | {fpr} | {m} | " + " | ".join(f"{c:.1%}" for c in line) + f" | {np.mean(widths):.3f} |"
@@ -179,12 +180,10 @@ def judges(trials: int) -> Iterator[str]:
     found = []
     confusion = np.array([[0.8, 0.1, 0.1], [0.15, 0.7, 0.15], [0.05, 0.15, 0.8]])  # of a class, along a row
     for p, m in itertools.product(([0.2, 0.3, 0.5], [0.05, 0.05, 0.9], [0.0, 0.4, 0.6]), (30, 100)):
-        hits = []
-        for _ in range(trials // 2):
-            table = np.array([rng.multinomial(m, row) for row in confusion])
-            bag = rng.multinomial(1000, np.array(p) @ confusion)
-            _, low, high = _drawn(bag, table, np.zeros(3, dtype=int), level=0.95, rng=rng)
-            hits.append((low <= np.array(p) + 1e-9) & (np.array(p) - 1e-9 <= high))
+        tables = np.stack([rng.multinomial(m, row, size=trials // 2) for row in confusion], axis=1)
+        bags = rng.multinomial(1000, np.array(p) @ confusion, size=trials // 2)
+        _, low, high = correct_counts(bags, tables, np.zeros((trials // 2, 3), int), level=0.95)
+        hits = (low <= np.array(p) + 1e-6) & (np.array(p) - 1e-6 <= high)
         found += np.mean(hits, axis=0).tolist()
     yield f"Three classes, six settings: {np.mean(found):.1%} on average, {min(found):.1%} at worst."
 
@@ -209,7 +208,7 @@ def few_labels(data: Path, rows: Rows, trials: int) -> Iterator[str]:
                 bag, known = ratios[chosen], ratios[chosen][part]
                 shares = fixed_label_em(bag, known, labels)
                 estimate, deviation, _ = prediction_powered(
-                    _responsibilities(bag, shares), _responsibilities(known, shares), labels, np.ones(n)
+                    responsibilities(bag, shares), responsibilities(known, shares), labels, np.ones(n)
                 )
                 reach = stats.t.isf(0.025, n - 1) * deviation[1]
                 alone = quantifier.aggregate(quantifier.represent(rows[key][chosen]))[1]

@@ -131,11 +131,11 @@ if TYPE_CHECKING:
     from quanet.stacking import StackedClassifier as StackedClassifier
     from quanet.testing import check_quantifier as check_quantifier
     from quanet.text import TextClassifier as TextClassifier
-    from quanet.uncertainty.few_labels import plan_labels as plan_labels
     from quanet.uncertainty.few_labels import refine as refine
     from quanet.uncertainty.intervals import predict_interval as predict_interval
     from quanet.uncertainty.intervals import predict_interval_bags as predict_interval_bags
     from quanet.uncertainty.judges import correct_rate as correct_rate
+    from quanet.uncertainty.label_plans import plan_labels as plan_labels
     from quanet.uncertainty.regions import Interval as Interval
 
 # Where each public name lives. It is imported when it is first used, so that `import quanet` costs next to nothing.
@@ -207,8 +207,9 @@ _ROOMS = {
     "text": ("TextClassifier",),
     "uncertainty.intervals": ("predict_interval", "predict_interval_bags"),
     "uncertainty.regions": ("Interval",),
-    "uncertainty.few_labels": ("plan_labels", "refine"),
+    "uncertainty.few_labels": ("refine",),
     "uncertainty.judges": ("correct_rate",),
+    "uncertainty.label_plans": ("plan_labels",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -1,92 +1,39 @@
-r"""Prevalence in time: batches come in, estimates are smoothed, and a change raises an alarm that can be trusted.
+"""Prevalence in time: batches come in, estimates are smoothed, and changes raise an alarm that can be trusted.
 
-The alarm looks at every batch, so a test at every look would cry wolf sooner or later. Here evidence for a change is a
-martingale while nothing changes: for every batch i that may have been the first after a change, the Bayes factor
-
-.. math:: B_i = \sqrt{\frac{V}{V + \tau^2}} \exp\frac{d^2 \tau^2}{2 V (V + \tau^2)}
-
-of a change of unknown size (normal, of deviation τ) against none, with d the difference of the mean estimates since i
-and before, and V its variance. The level before need not be known. Their sum with weights 1 / (i (i + 1)) exceeds
-1 / α with probability α at most, however long one looks (Ville's inequality).
+Evidence for a change is counted from the batch after the one at which the last change was found, so that every stretch
+without a change has the same small chance of a false alarm (`change_points`).
 """
 
-from dataclasses import dataclass
-from datetime import date as day
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.bags import Bags
+from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
-from quanet.errors import InvalidBags, InvalidData, InvalidSetting
+from quanet.change_points import (
+    check_kind,
+    date_of,
+    evidence_for_change,
+    levels_between,
+    likeliest_dates,
+    number_of,
+    pooled_between,
+    resampled_spread,
+)
+from quanet.courses import Change, Course, Reading
+from quanet.errors import InvalidBags, InvalidSetting
 
-FIRST_RESAMPLES, LATER_RESAMPLES = 400, 20  # of a batch, for its variance; what later ones add is pooled with the first
-LARGE = 2000  # a resample of a larger batch is of this many instances: variance times size stays the same
+__all__ = ["Change", "Course", "Monitor", "Reading"]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
-    """What a monitor says after a batch.
-
-    Attributes
-    ----------
-    date : of the batch.
-    n : its instances.
-    estimate : (k,) of the batch alone.
-    windowed, lower, upper : (k,) of the batches within the window before the newest date, and the interval of that.
-    weighted : (k,) of all batches, weights halved with every half-life of age.
-    evidence : for a change, as a Bayes factor; the alarm is raised at ``1 / (1 - level)``.
-    alarm : whether a change has been found, now or before.
-    since : date of the first batch after the change, where there is an alarm.
-    """
-
-    date: Any
-    n: int
-    estimate: FloatArray
-    windowed: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    weighted: FloatArray
-    evidence: float
-    alarm: bool
-    since: Any
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """Prevalences over time, by date.
-
-    Attributes
-    ----------
-    classes : (k,) labels.
-    dates : (t,) of the batches, sorted.
-    sizes : (t,) instances.
-    estimate, windowed, lower, upper, weighted : (t, k), see `Reading`, each at its date, late batches included.
-    since : date of the first batch after a change, or None.
-    level : of the interval.
-    """
-
-    classes: LabelArray
-    dates: LabelArray
-    sizes: IntArray
-    estimate: FloatArray
-    windowed: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    weighted: FloatArray
-    since: Any
-    level: float
+FIRST_RESAMPLES, LATER_RESAMPLES = 400, 20  # of a batch, for its variance, which is pooled between changes
 
 
 class Monitor(BaseEstimator):
-    """Follow a prevalence through batches in time, and raise an alarm when it has changed.
+    """Follow a prevalence through batches in time, and raise an alarm when it has changed, each time it does.
 
     Batches may be of any size, dates may have gaps, and batches may come late: what counts is their date. A monitor can
     be saved and loaded like a quantifier.
@@ -94,8 +41,8 @@ class Monitor(BaseEstimator):
     Parameters
     ----------
     quantifier : fitted.
-    level : of confidence: the alarm is raised without a change with probability ``1 - level`` at most, over all time;
-        and that of intervals.
+    level : of confidence: a stretch without a change, from the start or since a change was found, has a false alarm
+        with probability ``1 - level`` at most, however long it is; and that of intervals.
     window, half_life : of the smoothed estimates: days where dates are dates, else in the unit of the numbers given, or
         batches where none are given.
     shift : the size of a change that is looked for first; others are found too, a little later.
@@ -105,8 +52,8 @@ class Monitor(BaseEstimator):
 
     Notes
     -----
-    Intervals and alarms are about the chance of which instances are in a batch. A bias of the quantifier that stays the
-    same moves the level, and does not raise the alarm; `diagnose` looks for one.
+    Intervals and alarms are about the chance of which instances are in a batch. A constant bias of the quantifier moves
+    the level and raises no alarm; `diagnose` looks for one.
 
     References
     ----------
@@ -131,9 +78,12 @@ class Monitor(BaseEstimator):
     sizes_: IntArray
     estimates_: FloatArray  # (t, k)
     opens_: IntArray  # arrivals of batches newer than all before: only these may begin a change
-    unit_variance_: FloatArray  # (k,) of an estimate, times its batch's size
+    spreads_: FloatArray  # (t, k) variance of an estimate times its batch's size, by resampling the batch
+    resampled_: IntArray  # (t,) how often
+    received_: int  # batches, those that were forgotten included
     kind_: str  # of the dates
-    since_: float | None  # the date of the change that was found
+    changes_: FloatArray  # (c,) dates of the changes, as they were found
+    alarms_: FloatArray  # (c,) newest date when each was found
 
     def __init__(
         self,
@@ -176,92 +126,127 @@ class Monitor(BaseEstimator):
             a monitor have the same kind.
         """
         self._begin()
-        at, kind = _when(date, int(self.dates_.max(initial=-1.0)) + 1)
-        if len(self.dates_) and kind != self.kind_:
-            raise InvalidData(
-                f"the batches so far came with {KINDS[self.kind_]}, this one with {KINDS[kind]}. "
-                "Give every batch the same kind of date, or none at all."
-            )
+        at, kind = number_of(date, self.received_)
+        self._check_kind(kind)
         rows = self.quantifier._rows_of(X)  # noqa: SLF001
         if len(rows) < 2:
             raise InvalidBags(f"the batch has {len(rows)} instance; it needs at least 2. Pool it with its neighbours.")
-        self._learn_variance(rows)
+        spread, resamples = self._spread(rows)
+        estimate = self.quantifier.aggregate(rows)
         self.kind_ = kind
         if not len(self.dates_) or at > self.dates_.max():
             self.opens_ = np.append(self.opens_, len(self.dates_))
         self.dates_ = np.append(self.dates_, at)
         self.sizes_ = np.append(self.sizes_, len(rows))
-        self.estimates_ = np.vstack([self.estimates_, self.quantifier.aggregate(rows)])
+        self.estimates_ = np.vstack([self.estimates_, estimate])
+        self.spreads_ = np.vstack([self.spreads_, spread])
+        self.resampled_ = np.append(self.resampled_, resamples)
+        self.received_ += 1
         return self._read()
 
     def restart(self, date: Any = None) -> None:
-        """Forget the batches before a date (None: before the change that was found), and be alert again."""
-        check_is_fitted(self)
-        start = self.since_ if date is None else _when(date, 0)[0]
-        if start is None:
+        """Discard the batches before a date (None: before the newest change), all if need be, and re-arm the alarm."""
+        self._begin()
+        if date is not None:
+            start, kind = number_of(date, 0)
+            self._check_kind("order" if kind == "number" and self.kind_ == "order" else kind)
+        elif len(self.changes_):
+            start = float(self._change_dates()[-1])
+        else:
             raise InvalidSetting("no change has been found, so there is nothing to restart from. Give a date.")
         kept = self.dates_ >= start
-        self.dates_, self.sizes_, self.estimates_ = self.dates_[kept], self.sizes_[kept], self.estimates_[kept]
+        for name in ("dates_", "sizes_", "estimates_", "spreads_", "resampled_"):
+            setattr(self, name, getattr(self, name)[kept])
         newest = np.maximum.accumulate(np.r_[-np.inf, self.dates_])[:-1]
         self.opens_ = np.flatnonzero(self.dates_ > newest)
-        self.since_ = None
+        self.changes_, self.alarms_ = np.empty(0), np.empty(0)
 
     def course(self) -> Course:
-        """Estimates at all dates so far, with the band of the windowed one."""
+        """Estimates at all dates so far, the changes, and where batches should lie between them."""
         check_is_fitted(self)
+        self._begin()
         order = np.argsort(self.dates_, kind="stable")
-        smoothed = [self._smoothed(at, self.dates_ <= at) for at in self.dates_[order]]
-        windowed, deviation, weighted = (np.array(one) for one in zip(*smoothed, strict=True))
-        reach = stats.norm.isf((1 - self.level) / 2) * deviation
+        dates, estimates, k = self.dates_[order], self.estimates_[order], self.estimates_.shape[1]
+        changes = self._change_dates()
+        variances = self._variances(changes)[order]
+        smoothed = [self._smoothed(at, self.dates_ <= at, variances[np.argsort(order)]) for at in dates]
+        windowed, deviation, weighted = (
+            np.reshape([one[part] for one in smoothed], (len(dates), k)) for part in range(3)
+        )
+        stretch = np.searchsorted(changes, dates, side="right")
+        levels = levels_between(estimates, variances, stretch, len(changes) + 1)
+        z = stats.norm.isf((1 - self.level) / 2)
+        far = z * np.sqrt(variances)
         return Course(
             classes=self.quantifier.classes_,
-            dates=np.array([self._named(at) for at in self.dates_[order]]),
+            dates=np.array([self._named(at) for at in dates]),
             sizes=self.sizes_[order],
-            estimate=self.estimates_[order],
+            estimate=estimates,
             windowed=windowed,
-            lower=np.clip(windowed - reach, 0, 1),
-            upper=np.clip(windowed + reach, 0, 1),
+            lower=np.clip(windowed - z * deviation, 0, 1),
+            upper=np.clip(windowed + z * deviation, 0, 1),
             weighted=weighted,
-            since=None if self.since_ is None else self._named(self.since_),
+            baseline=levels[stretch],
+            batch_lower=np.clip(levels[stretch] - far, 0, 1),
+            batch_upper=np.clip(levels[stretch] + far, 0, 1),
+            changes=tuple(
+                Change(self._named(at), self._named(found), levels[number], levels[number + 1])
+                for number, (at, found) in enumerate(zip(changes, self.alarms_, strict=True))
+            ),
             level=self.level,
         )
 
+    def _check_kind(self, kind: str) -> None:
+        if len(self.dates_):
+            check_kind(kind, self.kind_)
+
     def _begin(self) -> None:
         if hasattr(self, "dates_"):
+            self._upgrade()
             return
         if not 0 < self.level < 1:
             raise InvalidSetting(f"level lies between 0 and 1, such as 0.95; got {self.level}.")
         for name in ("window", "half_life", "shift"):
             if not getattr(self, name) > 0:
                 raise InvalidSetting(f"{name} is larger than 0; got {getattr(self, name)}.")
-        if not self.tolerance >= 0:
-            raise InvalidSetting(f"tolerance is a standard deviation, 0 or more; got {self.tolerance}.")
+        if not 0 <= self.tolerance < 1:
+            raise InvalidSetting(f"tolerance is a standard deviation, from 0 to below 1; got {self.tolerance}.")
         check_is_fitted(self.quantifier, "classes_")
         k = len(self.quantifier.classes_)
         self.dates_, self.sizes_, self.estimates_ = np.empty(0), np.empty(0, dtype=np.intp), np.empty((0, k))
         self.opens_ = np.empty(0, dtype=np.intp)
-        self.unit_variance_, self.resamples_ = np.zeros(k), 0
-        self.since_ = None
+        self.spreads_, self.resampled_ = np.empty((0, k)), np.empty(0, dtype=np.intp)
+        self.changes_, self.alarms_ = np.empty(0), np.empty(0)
+        self.received_ = 0
         self.kind_ = "order"
 
-    def _learn_variance(self, rows: FloatArray) -> None:
-        """Resample the batch, and pool what that says of an estimate's variance with what earlier batches said."""
-        rng = np.random.default_rng([self.random_state, len(self.dates_)])
-        resamples = max(LATER_RESAMPLES, FIRST_RESAMPLES // (1 + len(self.dates_)))
-        size = min(len(rows), LARGE)
-        bags = Bags(rng.integers(len(rows), size=(resamples, size)))
-        estimates = np.concatenate([self.quantifier.aggregate(stack) for _, stack in bags.gather(rows)])
-        # An estimate at 0 or 1 does not move with the resample; one instance more could move it, though.
-        found = np.maximum(size * estimates.var(axis=0, ddof=1), 1 / size)
-        together = self.resamples_ + resamples
-        self.unit_variance_ = (self.resamples_ * self.unit_variance_ + resamples * found) / together
-        self.resamples_ = together
+    def _upgrade(self) -> None:
+        """Read what version 0.1.0 kept: one variance for all batches, and one change."""
+        if hasattr(self, "changes_"):
+            return
+        t = len(self.dates_)
+        self.spreads_, self.resampled_ = np.tile(self.unit_variance_, (t, 1)), np.full(t, LATER_RESAMPLES)
+        self.received_ = int(self.dates_.max(initial=-1.0)) + 1 if self.kind_ == "order" else t
+        self.changes_ = np.empty(0) if self.since_ is None else np.array([self.since_])
+        self.alarms_ = np.full(len(self.changes_), self.dates_.max(initial=0.0))
+        del self.unit_variance_, self.resamples_, self.since_
+
+    def _spread(self, rows: FloatArray) -> tuple[FloatArray, int]:
+        """Variance of the batch's estimate times its size, (k,), and how many resamples say so."""
+        known = int((self.dates_ >= self.changes_[-1]).sum()) if len(self.changes_) else len(self.dates_)
+        resamples = max(LATER_RESAMPLES, FIRST_RESAMPLES // (1 + known))
+        rng = np.random.default_rng([self.random_state, self.received_])
+        return resampled_spread(self.quantifier, rows, resamples, rng=rng), resamples
 
     def _read(self) -> Reading:
         evidence, first = self._evidence()
-        if evidence >= 1 / (1 - self.level) and self.since_ is None:
-            self.since_ = first
-        windowed, deviation, weighted = self._smoothed(self.dates_.max(), np.ones(len(self.dates_), dtype=bool))
+        found = evidence >= 1 / (1 - self.level)
+        if found:
+            self.changes_ = np.append(self.changes_, first)
+            self.alarms_ = np.append(self.alarms_, self.dates_.max())
+        changes = self._change_dates()
+        everything = np.ones(len(self.dates_), dtype=bool)
+        windowed, deviation, weighted = self._smoothed(self.dates_.max(), everything, self._variances(changes))
         reach = stats.norm.isf((1 - self.level) / 2) * deviation
         return Reading(
             date=self._named(self.dates_[-1]),
@@ -272,64 +257,42 @@ class Monitor(BaseEstimator):
             upper=np.clip(windowed + reach, 0, 1),
             weighted=weighted,
             evidence=evidence,
-            alarm=self.since_ is not None,
-            since=None if self.since_ is None else self._named(self.since_),
+            found=found,
+            alarm=len(changes) > 0,
+            since=self._named(changes[-1]) if len(changes) else None,
         )
 
-    def _variances(self) -> FloatArray:
+    def _variances(self, changes: FloatArray) -> FloatArray:
         """Of every batch's estimates: (t, k)."""
-        return self.unit_variance_ / self.sizes_[:, None] + self.tolerance**2
+        units = pooled_between(self.dates_, self.spreads_, self.resampled_, changes)
+        return np.asarray(units / self.sizes_[:, None] + self.tolerance**2)
 
     def _evidence(self) -> tuple[float, float]:
-        """The Bayes factor for a change at any time, and the date of the likeliest first batch after it."""
-        starts = self.dates_[self.opens_[1:]]
-        if not len(starts):
-            return 0.0, float(self.dates_[0])
-        order = np.argsort(self.dates_, kind="stable")
-        precision = 1 / self._variances()[order]
-        mass = np.cumsum(precision, axis=0)
-        sums = np.cumsum(precision * self.estimates_[order], axis=0)
-        before = np.searchsorted(self.dates_[order], starts) - 1
-        old, new = mass[before], mass[-1] - mass[before]
-        difference = (sums[-1] - sums[before]) / new - sums[before] / old
-        variance, prior = 1 / old + 1 / new, self.shift**2
-        factors = 0.5 * np.log(variance / (variance + prior))
-        factors += difference**2 * prior / (2 * variance * (variance + prior))
-        number = np.arange(1, len(starts) + 1)
-        logs = logsumexp(factors, axis=1) - np.log(factors.shape[1]) - np.log(number * (number + 1))
-        return float(np.exp(min(logsumexp(logs), 700.0))), float(starts[logs.argmax()])
+        """The Bayes factor for a change since the last was found, and the date of the likeliest first batch after it.
 
-    def _smoothed(self, now: float, known: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+        Batches up to the last alarm led to it, so they do not count again.
+        """
+        since = self.alarms_[-1] if len(self.alarms_) else -np.inf
+        inside = np.flatnonzero(self.dates_ > since)
+        inside = inside[np.argsort(self.dates_[inside], kind="stable")]
+        opens = self.dates_[self.opens_]
+        starts = np.searchsorted(self.dates_[inside], opens[opens > since][1:])
+        variances = self._variances(self.changes_)[inside]
+        evidence, first = evidence_for_change(self.estimates_[inside], variances, starts, shift=self.shift)
+        return evidence, float(self.dates_[inside[first]]) if evidence else 0.0
+
+    def _change_dates(self) -> FloatArray:
+        """The likeliest date of every change, given all batches so far: (c,)."""
+        batches = (self.dates_, self.estimates_, self._variances(self.changes_))
+        return likeliest_dates(*batches, self.changes_, self.alarms_, shift=self.shift)
+
+    def _smoothed(self, now: float, known: Any, variances: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Windowed estimate, its standard deviation, and the weighted one: each (k,)."""
         inside = known & (self.dates_ > now - self.window)
         shares = self.sizes_[inside] / self.sizes_[inside].sum()
-        deviation = np.sqrt((shares[:, None] ** 2 * self._variances()[inside]).sum(axis=0))
+        deviation = np.sqrt((shares[:, None] ** 2 * variances[inside]).sum(axis=0))
         weights = self.sizes_[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
         return shares @ self.estimates_[inside], deviation, weights @ self.estimates_[known] / weights.sum()
 
     def _named(self, at: float) -> Any:
-        """A date as it was given."""
-        if self.kind_ == "time":
-            return np.datetime64(round(at * 86_400_000_000), "us")
-        return int(at) if self.kind_ == "order" else float(at)
-
-
-KINDS = {"order": "no dates", "number": "numbers as dates", "time": "dates"}
-
-
-def _when(date: Any, number: int) -> tuple[float, str]:
-    """A date as a number, in days where it is one, and its kind."""
-    if date is None:
-        return float(number), "order"
-    if isinstance(date, Real) and not isinstance(date, bool):
-        if not np.isfinite(float(date)):
-            raise InvalidData(f"{date} is no date. Give every batch a date, a number, or nothing.")
-        return float(date), "number"
-    if isinstance(date, str | day | np.datetime64):  # a datetime and a pandas timestamp are dates too
-        try:
-            stamp: Any = np.array(date, dtype="datetime64[us]")[()]
-        except ValueError:
-            raise InvalidData(f"{date!r} is no date. Write it as 2026-03-01 or 2026-03-01T12:30.") from None
-        if not np.isnat(stamp):
-            return float(stamp.astype("int64")) / 86_400_000_000, "time"
-    raise InvalidData(f"{date!r} is no date. Give every batch a date, a number, or nothing.")
+        return date_of(at, self.kind_)

@@ -100,6 +100,79 @@ def test_small_groups_are_marked_and_empty_ones_left_out():
     assert found.skipped == {"no judgement": int((owner == 2).sum())}
 
 
+MONTHS = [f"2024-{month:02}" for month in range(1, 9)]
+SHARES = [0.10, 0.12, 0.14, 0.16, 0.18, 0.25, 0.22, 0.24]  # rising, most of all in June
+
+
+def judged_months(*, worse=0.4, per_month=2000, labelled=150, seed=0):
+    """A judge that finds 85 % of "bad" and, from June on, fewer; and the true shares."""
+    rng = np.random.default_rng(seed)
+    truth, judged, human, owner = [], [], [], []
+    for month, share in enumerate(SHARES):
+        bad = rng.random(per_month) < share
+        found = 0.85 if month < 5 else worse
+        said = np.where(bad, rng.random(per_month) < found, rng.random(per_month) < 0.05)
+        known = np.arange(per_month) < labelled
+        truth.append(bad)
+        judged += np.where(said, "bad", "good").tolist()
+        human += [("bad" if one else "good") if known[i] else None for i, one in enumerate(bad.tolist())]
+        owner += [month] * per_month
+    return np.array([one.mean() for one in truth]), judged, human, np.array(owner)
+
+
+def by_month(judged, human, owner, **options):
+    groups = [(month,) for month in MONTHS]
+    return correct_groups(judged, human, keys=[Key("date", "month")], groups=groups, owner=owner, **options)
+
+
+def test_a_judge_that_got_worse_in_june_does_not_reverse_the_trend():
+    truth, judged, human, owner = judged_months()
+    found = by_month(judged, human, owner)
+    assert found.errors.differ
+    assert found.own_labels.all()
+    assert found.estimate[5, 0] > found.estimate[4, 0]
+    assert ((found.lower[:, 0] <= truth) & (truth <= found.upper[:, 0])).mean() >= 7 / 8
+    assert "errs differently from group to group" in found.assumptions()[0]
+    pooled = by_month(judged, human, owner, same_errors=True)
+    assert pooled.estimate[5, 0] < pooled.estimate[4, 0]  # the mistake that is avoided
+    assert "which the human labels contradict" in pooled.assumptions()[1]
+
+
+def test_the_answer_says_by_whose_labels_a_group_is_corrected():
+    _, judged, human, owner = judged_months(worse=0.85)
+    found = by_month(judged, human, owner)
+    assert not found.errors.differ
+    assert set(found.labels_used) == {"own", "all"}  # the first months have too few labels of "bad"
+    told = found.assumptions()
+    assert told[0].startswith("No difference between groups in how the judge errs was found (p = ")
+    assert told[1].endswith("of 8 groups are corrected by their own human labels alone.")
+    assert "assumes that the judge errs there as it does on average" in told[2]
+    seen = [human[i - i % 2000 : i].count(one) if one else 9 for i, one in enumerate(human)]
+    few = by_month(judged, [one if earlier < 3 else None for one, earlier in zip(human, seen, strict=True)], owner)
+    assert not few.errors.tested
+    assert few.assumptions()[0].startswith("There are too few human labels per group to test")
+    elsewhere = by_month(judged, [None] * len(judged), owner, aside=(["bad", "good"] * 40, ["bad", "good"] * 40))
+    assert elsewhere.errors is None
+    assert "come from another file" in elsewhere.assumptions()[0]
+
+
+def test_chosen_labels_make_all_together_from_the_groups_where_errors_differ():
+    truth, judged, human, owner = judged_months(labelled=400)
+    found = by_month(judged, human, owner, at_random=False)
+    np.testing.assert_allclose(found.total[0], found.sizes / found.sizes.sum() @ found.estimate)
+    assert found.total[1, 0] <= truth.mean() <= found.total[2, 0]
+
+
+@pytest.mark.parametrize("worse", [0.85, 0.6])
+def test_groups_with_labels_of_their_own_are_covered_whether_the_judge_errs_alike_or_not(worse):
+    hits = []
+    for seed in range(5):
+        truth, judged, human, owner = judged_months(worse=worse, labelled=400, seed=seed)
+        found = by_month(judged, human, owner, at_random=False)
+        hits.append((found.lower[:, 0] <= truth) & (truth <= found.upper[:, 0]))
+    assert np.mean(hits) >= 0.85  # 40 intervals
+
+
 def test_what_is_missing_is_named():
     _, judged, human, _ = judged_rows()
     none = [None] * len(judged)

@@ -39,7 +39,8 @@ def test_groups_are_rows(call, file, tmp_path):
     assert (code, out) == (0, "")
     assert "Written: rates.csv" in err
     table = pd.read_csv(tmp_path / "rates.csv")
-    assert table.columns.tolist() == [*("model", "date", "n", "class", "judged", "estimate", "lower", "upper"), "small"]
+    shown = ("model", "date", "n", "class", "judged", "estimate", "lower", "upper", "small", "labels_used")
+    assert table.columns.tolist() == list(shown)
     assert len(table) == 2 * 4 * 2
     assert (table["n"][::2].sum(), set(table["date"])) == (600, {f"2024-0{month}" for month in range(1, 5)})
     assert ((table["lower"] <= table["estimate"]) & (table["estimate"] <= table["upper"])).all()
@@ -54,6 +55,32 @@ def test_the_screen_shows_the_answer_first_and_how_the_judge_errs(call, file):
     assert "where the judge says" in lines[0]
     for words in ("What the judge says, by human label", "judge: good"):
         assert words in out
+
+
+@pytest.mark.parametrize("name", ["bad", "good"])
+def test_every_output_headlines_the_class_asked_for(call, file, tmp_path, name):
+    ask = ("correct", file, *ASKED, "--by", "model", "--class", name, "--force")
+    said = json.loads(call(*ask, "--format", "json", "--report", "report.md")[1])
+    assert said["class"] == name
+    assert said["answer"].startswith(f"{name}: {said['total'][name]['estimate']:.1%}")
+    assert call(*ask, "--format", "table")[1].startswith(f"{name}: ")
+    report = (tmp_path / "report.md").read_text()
+    assert report.split("\n\n")[1].lstrip("*").startswith(f"{name} ")
+
+
+def test_every_output_says_by_whose_labels_groups_are_corrected(call, file, tmp_path):
+    ask = ("correct", file, *ASKED, "--by", "model")
+    code, out, err = call(*ask, "--format", "json", "--report", "report.md")
+    assert code == 0
+    said = json.loads(out)
+    assert said["errors"]["differ"] is False
+    assert {row["labels_used"] for row in said["groups"]} <= {"own", "all"}
+    for sentence in said["errors"]["assumptions"]:
+        assert sentence in err
+        assert sentence in (tmp_path / "report.md").read_text()
+    assumed = json.loads(call(*ask, "--format", "json", "--same-errors")[1])
+    assert {row["labels_used"] for row in assumed["groups"]} == {"all"}
+    assert "labels used" in call(*ask, "--format", "table")[1]
 
 
 def test_labels_may_come_from_elsewhere_or_be_chosen(call, file, tmp_path):

@@ -34,6 +34,27 @@ def test_a_change_is_told_first_and_since_when(call, model, weeks, tmp_path):
     assert "2024-02-05" in (tmp_path / "report.md").read_text()
 
 
+@pytest.mark.parametrize("name", ["negative", "positive"])
+def test_every_output_headlines_the_class_asked_for(call, model, weeks, tmp_path, name):
+    ask = ("monitor", model, weeks / "all.csv", "--by", "date:week", "--class", name, "--force")
+    said = json.loads(call(*ask, "--format", "json", "--report", "report.md", "--plot", "band.svg")[1])
+    assert said["class"] == name
+    assert said["answer"].startswith(f"Alarm: {name} has changed since 2024-02-05, from ")
+    assert [one["since"] for one in said["changes"]] == ["2024-02-05"]
+    assert call(*ask, "--format", "table")[1].startswith(f"Alarm: {name} ")
+    assert (tmp_path / "report.md").read_text().split("\n\n")[1].lstrip("*").startswith(f"{name} ")
+    assert f"prevalence of {name}" in (tmp_path / "band.svg").read_text()
+
+
+def test_all_changes_are_listed(call, model, tmp_path):
+    stream([0.2] * 5 + [0.7] * 5 + [0.3] * 5).to_csv(tmp_path / "three.csv", index=False)
+    code, out, _ = call("monitor", model, "three.csv", "--by", "date:week", "--format", "table")
+    assert code == 0
+    assert out.startswith("Alarm: 2 changes. positive went from ")
+    assert "changed since" in out
+    assert out.count("change found") == 2
+
+
 def test_no_change_is_no_alarm(call, model, weeks):
     code, out, err = call("monitor", model, weeks / "first.csv", "--by", "date:week")
     assert code == 0

@@ -8,7 +8,7 @@ from quanet.answers.shares import Key, Shares
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.evaluation.limits import Limit
 from quanet.evaluation.results import Results
-from quanet.monitoring import Course
+from quanet.monitoring import Change, Course
 from quanet.uncertainty.regions import Interval
 
 DIAGNOSIS = Diagnosis(
@@ -168,6 +168,7 @@ def made_correction(*, groups=5, scores=False):
         level=0.95,
         small=np.arange(groups) == 1,
         source="judged.csv",
+        own_labels=np.arange(groups) > 0,
     )
 
 
@@ -185,6 +186,9 @@ def made_course(*, since=None, k=2, days=30):
         lower=both - 0.03,
         upper=both + 0.03,
         weighted=both,
-        since=since,
+        baseline=both,
+        batch_lower=both - 0.06,
+        batch_upper=both + 0.06,
+        changes=() if since is None else (Change(since, since, np.array([0.8, 0.2]), np.array([0.65, 0.35])),),
         level=0.95,
     )

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from quanet.courses import Change
+from quanet.errors import InvalidData
 from quanet.report.bagged import coverage_chart
 from quanet.report.corrections import summarize_correction
 from quanet.report.course import summarize_course
 from quanet.report.evaluation import _coverage, summarize_comparison, summarize_evaluation
+from quanet.uncertainty.judge_groups import ErrorTest
 from tests.report.made_answers import (
     made_comparison,
     made_correction,
@@ -113,7 +116,7 @@ def test_a_correction_stands_beside_the_judge():
     whole, groups, rates = summary.sections
     assert whole.paragraphs == (
         "The judge says 36.0 % bad: 3.5 points more than the corrected rate.",
-        "Human labels only tell how the judge errs, which is taken to be the same everywhere.",
+        "Human labels only show how the judge errs.",
     )
     assert groups.title == "By model"
     assert [name for name, _ in groups.charts[0].table.rows] == [f"model {i}" for i in range(5)]
@@ -121,6 +124,19 @@ def test_a_correction_stands_beside_the_judge():
         ["90.0", "10.0"],
         ["15.0", "85.0"],
     ]
+
+
+def test_a_correction_headlines_the_class_asked_for_and_says_what_is_assumed():
+    summary = summarize_correction(made_correction(), focus="bad")
+    assert summary.answer.startswith("bad 32.5 % ")
+    assert summary.data["class"] == "bad"
+    groups = summary.sections[1]
+    assert "The most bad: " in groups.charts[0].alt
+    assert "4 of 5 groups are corrected by their own human labels alone." in groups.paragraphs
+    assert [entries[1].text for _, entries in groups.charts[0].table.rows] == ["all", *["own"] * 4]
+    assert not summary.cautions
+    differing = replace(made_correction(), errors=ErrorTest(0.001, np.linspace(0.001, 1, 5)))
+    assert "model 0" in summarize_correction(differing).cautions[0].sentence
 
 
 def test_scores_have_no_rates_and_no_judge_beside():
@@ -132,17 +148,42 @@ def test_scores_have_no_rates_and_no_judge_beside():
 
 def test_many_groups_of_a_correction_are_in_the_table_alone():
     summary = summarize_correction(made_correction(groups=40))
-    assert summary.sections[1].paragraphs == ("Shown: the 30 largest of 40 groups; the table has all.",)
+    assert summary.sections[1].paragraphs[-1] == "Shown: the 30 largest of 40 groups; the table has all."
     assert len(summary.sections[1].charts[0].table.rows) == 40
 
 
-def test_a_course_says_since_when():
+def test_a_course_says_since_when_and_the_levels_before_and_after():
     course = made_course(since=np.datetime64("2026-03-14"))
-    before = np.asarray(course.dates) < course.since
-    was = course.sizes[before] @ course.estimate[before, 1] / course.sizes[before].sum()
     summary = summarize_course(course)
-    assert summary.answer.endswith(f"at 2026-03-30; it has changed since 2026-03-14, from {100 * was:.1f} %.")
-    assert [finding.severity for finding in summary.cautions] == ["alarm"]
+    assert summary.answer.endswith("at 2026-03-30; it has changed since 2026-03-14, from 20.0 % to 35.0 %.")
+    assert summary.cautions[0].severity == "alarm"
+    no = summarize_course(course, focus="no")
+    assert no.answer.startswith("no ")
+    assert no.answer.endswith("from 80.0 % to 65.0 %.")
+    assert no.data["class"] == "no"
+    first = Change(np.datetime64("2026-03-05"), np.datetime64("2026-03-06"), np.array([0.7, 0.3]), np.array([0.8, 0.2]))
+    both = summarize_course(replace(course, changes=(first, *course.changes)))
+    assert "2 changes were found, from 30.0 % to 20.0 % since 2026-03-05 and to 35.0 % since 2026-03-14" in both.answer
+    assert [name for name, _ in both.sections[1].tables[0].rows] == ["2026-03-05", "2026-03-14"]
+    assert "2 times, the last since 2026-03-14" in both.cautions[0].sentence
+
+
+def test_batches_that_vary_by_more_than_chance_are_reported():
+    course = made_course()
+    assert not summarize_course(course).cautions
+    narrow = replace(course, batch_lower=course.baseline - 0.001, batch_upper=course.baseline + 0.001)
+    [caution] = summarize_course(narrow).cautions
+    assert "of 30 batches lie outside the range that chance explains, where about 2 would" in caution.sentence
+    assert "Set a tolerance of about 0.016" in caution.advice
+
+
+def test_a_course_without_batches_cannot_be_reported():
+    course = made_course()
+    with pytest.raises(InvalidData, match="no batches"):
+        summarize_course(replace(course, dates=course.dates[:0]))
+
+
+def test_a_quiet_course_says_so():
     quiet = summarize_course(made_course(), focus="no")
     assert quiet.answer.startswith("no ")
     assert quiet.answer.endswith("no change was found in 30 batches.")
@@ -153,7 +194,8 @@ def test_a_course_says_since_when():
 def test_batches_without_dates_and_many_classes_have_a_course_too():
     course = made_course(days=6)
     three = np.repeat(course.estimate[:, :1], 3, axis=1) / 3
-    parts = dict.fromkeys(("estimate", "windowed", "lower", "upper", "weighted"), three)
+    names = ("estimate", "windowed", "lower", "upper", "weighted", "baseline", "batch_lower", "batch_upper")
+    parts = dict.fromkeys(names, three)
     summary = summarize_course(replace(course, classes=np.array(list("abc")), dates=np.arange(6), **parts))
     assert [name for name, _ in summary.sections[0].charts[0].table.rows] == [str(i) for i in range(6)]
     assert summary.data["dates"] == [str(i) for i in range(6)]

@@ -10,7 +10,8 @@ from quanet.diagnostics.findings import Diagnosis
 from quanet.errors import InvalidSetting
 from quanet.report.grouped import class_rows, group_rows, start_of, strands, time_key, trend_grid, trend_note
 from quanet.report.plots import trend_figure
-from quanet.report.shares import group_section, share_entry, shares_table, summarize_shares, trend_section
+from quanet.report.share_tables import share_entry, shares_table
+from quanet.report.shares import group_section, summarize_shares, trend_section
 from tests.report.made_answers import by_product, interval, made_shares, monthly, monthly_by_product
 
 CLASSES = np.array(["negative", "positive"])

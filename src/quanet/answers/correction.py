@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quanet.answers.judgements import cells_of, check_human, check_judged, human_part, present
 from quanet.answers.shares import Key
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
-from quanet.classifiers import check_labels
 from quanet.diagnostics.diagnose import WIDE
-from quanet.errors import InvalidData, InvalidSetting
-from quanet.simplex import classes_of, count, encode
-from quanet.uncertainty.judges import FEWEST, correct_counts, judgement_cells
+from quanet.errors import InvalidSetting
+from quanet.simplex import encode
+from quanet.uncertainty.judge_groups import ErrorTest, compare_errors, uses_own_labels
+from quanet.uncertainty.judges import correct_counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +36,10 @@ class Correction:
     source : where the instances come from.
     calibration : "part", the labelled rows are a random part of the file, so that their human labels count by
         themselves too; or "apart", they only tell how the judge errs.
+    own_labels : (g,) groups whose correction uses their own human labels alone. That of the others uses the labels of
+        all groups, and so assumes that the judge errs there as it does on average.
+    errors : whether the judge errs differently from group to group; None where the labels' groups are not known.
+    assumed : whether the same errors in all groups were asked for.
     """
 
     classes: LabelArray
@@ -50,9 +55,73 @@ class Correction:
     labelled: int
     level: float
     small: BoolArray
+    own_labels: BoolArray
     skipped: dict[str, int] = field(default_factory=dict)
     source: str = ""
     calibration: str = "apart"
+    errors: ErrorTest | None = None
+    assumed: bool = False
+
+    @property
+    def labels_used(self) -> list[str]:
+        """Whose human labels corrected each group: "own" or "all"."""
+        return ["own" if own else "all" for own in self.own_labels.tolist()]
+
+    @property
+    def doubtful(self) -> BoolArray:
+        """Groups corrected by the labels of all though the judge's errors are known to differ between groups: (g,)."""
+        return ~self.own_labels & (self.errors is not None and self.errors.differ)
+
+    def sentence(self, at: int) -> str:
+        """The answer in one sentence, about the class at a position."""
+        estimate, lower, upper, judged = self.total[:, at]
+        plain = "" if np.isnan(judged) else f", where the judge says {judged:.1%}"
+        name = self.classes.tolist()[at]
+        return f"{name}: {estimate:.1%} ({lower:.1%} to {upper:.1%} at {self.level:.0%} confidence){plain}."
+
+    def assumptions(self) -> list[str]:
+        """What the correction of groups supposes about the judge's errors, in sentences; nothing without groups."""
+        if not self.keys or len(self.groups) < 2:
+            return []
+        return [_finding(self), *_use(self)]
+
+
+def _finding(found: Correction) -> str:
+    test = found.errors
+    if test is None:
+        return "The human labels come from another file, so whether the judge errs alike in all groups is not tested."
+    if not test.tested:
+        return "There are too few human labels per group to test whether the judge errs alike in all groups."
+    if not test.differ:
+        return f"No difference between groups in how the judge errs was found (p = {test.p_value:.2g})."
+    worst = " · ".join(found.groups[int(np.argmin(test.p_values))])
+    return f"The judge errs differently from group to group (p = {test.p_value:.2g}), most clearly in {worst}."
+
+
+def _use(found: Correction) -> list[str]:
+    own, g = int(found.own_labels.sum()), len(found.groups)
+    differ = found.errors is not None and found.errors.differ
+    if found.assumed:
+        but = ", which the human labels contradict" if differ else ""
+        return [
+            f"As asked, every group is corrected by all human labels: the same errors in all groups are assumed{but}."
+        ]
+    said = []
+    if own == g:
+        said.append("Every group is corrected by its own human labels alone.")
+    elif own:
+        said.append(f"{own} of {g} groups are corrected by their own human labels alone.")
+    if own < g:
+        rest = "All groups" if not own else f"The other {g - own}"
+        why = "in a group" if not own else "of their own"
+        said.append(
+            f"{rest} have too few labels {why} and are corrected by all human labels, which assumes that the judge "
+            "errs there as it does on average."
+            + (" That is doubtful here: label more rows of these groups." if differ else "")
+        )
+    if own and not differ:
+        said.append("If the judge is known to err alike everywhere, --same-errors gives narrower intervals.")
+    return said
 
 
 def correct_groups(
@@ -65,12 +134,14 @@ def correct_groups(
     aside: tuple[Sequence[Any], Sequence[Any]] | None = None,
     at_random: bool = True,
     scores: bool = False,
+    same_errors: bool = False,
     level: float = 0.95,
     source: str = "",
 ) -> Correction:
     """Corrected shares of groups of judged instances, and of all together.
 
-    The judge is supposed to err in the same way in all groups: its error rates come from all human labels.
+    A judge may err differently from group to group, which is tested. A group with enough human labels is corrected by
+    these alone; any other by all labels, and the answer says so.
 
     Parameters
     ----------
@@ -83,6 +154,7 @@ def correct_groups(
     at_random : whether those that people have labelled are a random part of the instances, as is supposed where they
         were not chosen by anything; else they only tell how the judge errs.
     scores : whether the judge gives scores; for two classes.
+    same_errors : assume that the judge errs alike in all groups, so that all labels count for each of them.
     level : of confidence.
     source : for the reader.
 
@@ -98,34 +170,44 @@ def correct_groups(
         raise InvalidSetting(f"level lies between 0 and 1, such as 0.95; got {level}.")
     given = np.asarray(judged, dtype=object)
     place = np.zeros(len(given), dtype=np.intp) if owner is None else np.asarray(owner, dtype=np.intp)
-    there = _present(given)
+    there = present(given)
     ungrouped = int((there & (place < 0)).sum())
     place, groups = _filled(place, groups, there)
-    truth, beside, labelled = _human_part(given, human, aside)
-    classes = _check_human(truth)
+    truth, beside, labelled = human_part(given, human, aside)
+    classes = check_human(truth)
     codes = encode(truth, classes)
     part = aside is None and at_random
     counted = there & ~labelled if part else there
-    _check_judged(given[there], beside, classes, scores=scores)
-    cells, on_human = _cells(given[counted], beside, classes, codes, scores=scores)
+    check_judged(given[there], beside, classes, scores=scores)
+    cells, on_human = cells_of(given[counted], beside, classes, codes, scores=scores)
     k, g = len(classes), len(groups)
     j = int(max(cells.max(initial=0), on_human.max(), 0 if scores else k - 1)) + 1
-    own, own_all = np.zeros((g, k), dtype=np.intp), np.zeros(k, dtype=np.intp)
-    if part:
-        own, own_all = _by_group(place[labelled], codes, g, k), count(codes, k)
-    table = np.array([count(on_human[codes == c], j) for c in range(k)])
-    bags = np.vstack([_by_group(place[counted], cells, g, j), count(cells, j)])
-    estimate, lower, upper = correct_counts(bags, table, np.vstack([own, own_all]), level=level)
+    table = _by_group(codes, on_human, k, j)
+    tables, errors = np.zeros((g, k, j), dtype=np.intp), None
+    if aside is None:
+        tables = _by_group(place[labelled], codes * j + on_human, g, k * j).reshape(g, k, j)
+        errors = compare_errors(tables)
+    own_labels = np.zeros(g, dtype=bool)
+    if errors is not None and not same_errors:
+        own_labels = uses_own_labels(tables, differ=errors.differ)
+    own = tables.sum(axis=2) if part else np.zeros((g, k), dtype=np.intp)
+    own_all = table.sum(axis=1) if part else np.zeros(k, dtype=np.intp)
+    bags = np.vstack([_by_group(place[counted], cells, g, j), np.bincount(cells, minlength=j)])
+    used = np.concatenate([np.where(own_labels[:, None, None], tables, table), table[None]])
+    estimate, lower, upper = correct_counts(bags, used, np.vstack([own, own_all]), level=level)
     shares = np.full((g + 1, k), np.nan)
     if not scores:
         every = encode(given[there], classes)
-        counts = np.vstack([_by_group(place[there], every, g, k), count(every, k)])
+        counts = np.vstack([_by_group(place[there], every, g, k), np.bincount(every, minlength=k)])
         shares = counts / counts.sum(axis=1, keepdims=True)
+    sizes = np.bincount(place[there & (place >= 0)], minlength=g)
+    if errors is not None and errors.differ and not part and not same_errors:
+        estimate[-1], lower[-1], upper[-1] = _all_together(estimate[:-1], lower[:-1], upper[:-1], sizes, own_labels)
     return Correction(
         classes=classes,
         keys=tuple(keys),
         groups=tuple(groups),
-        sizes=np.bincount(place[there & (place >= 0)], minlength=g),
+        sizes=sizes,
         estimate=estimate[:-1],
         lower=lower[:-1],
         upper=upper[:-1],
@@ -138,11 +220,28 @@ def correct_groups(
         skipped={why: n for why, n in (("no judgement", int((~there).sum())), ("no group", ungrouped)) if n},
         source=source,
         calibration="part" if part else "apart",
+        own_labels=own_labels,
+        errors=errors,
+        assumed=same_errors,
     )
 
 
-def _present(values: Any) -> BoolArray:
-    return np.array([value is not None and value == value for value in values], dtype=bool)
+def _all_together(
+    estimate: FloatArray, lower: FloatArray, upper: FloatArray, sizes: IntArray, own_labels: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Shares of all groups together from those of each, (g, k), where the judge's errors differ between them.
+
+    Distances of ends from estimates add up as standard deviations do: by squares for groups with labels of their own,
+    which are independent, and plainly for those that share all labels (Zou and Donner 2008).
+    """
+    weights = (sizes / sizes.sum())[:, None]
+    total = (weights * estimate).sum(axis=0)
+
+    def reach(end: FloatArray) -> FloatArray:
+        far = weights * np.abs(end - estimate)
+        return np.sqrt((far[own_labels] ** 2).sum(axis=0) + far[~own_labels].sum(axis=0) ** 2)
+
+    return total, np.maximum(total - reach(lower), 0), np.minimum(total + reach(upper), 1)
 
 
 def _filled(
@@ -152,65 +251,6 @@ def _filled(
     kept = np.bincount(owner[there & (owner >= 0)], minlength=len(groups)) > 0
     places = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)  # the last one for those of no group
     return places[owner], [group for group, wanted in zip(groups, kept, strict=True) if wanted]
-
-
-def _human_part(given: Any, human: Any, aside: tuple[Any, Any] | None) -> tuple[Any, Any, BoolArray]:
-    """Human labels, the judge's on the same instances, and which of the instances in question these are."""
-    if aside is not None:
-        truth, beside = (np.asarray(one, dtype=object) for one in aside)
-        both = _present(truth) & _present(beside)
-        return _plain(truth[both]), _plain(beside[both]), np.zeros(len(given), dtype=bool)
-    labels = np.asarray(human, dtype=object)
-    if len(labels) != len(given):
-        raise InvalidData(f"there are {len(given)} judgements but {len(labels)} places for human labels.")
-    labelled = _present(labels) & _present(given)
-    return _plain(labels[labelled]), _plain(given[labelled]), labelled
-
-
-def _plain(values: Any) -> Any:
-    """Objects as an array of what they are: numbers or strings."""
-    return np.array(values.tolist()) if len(values) else np.empty(0, dtype=str)
-
-
-def _check_human(truth: Any) -> LabelArray:
-    if not len(truth):
-        raise InvalidData(
-            "no row has both a human label and a judgement, so nothing is known of the judge. Label some of the rows."
-        )
-    classes = classes_of(check_labels(truth, len(truth)))
-    if len(classes) < 2:
-        raise InvalidData(
-            f"all {len(truth)} human labels are {classes.tolist()[0]!r}; the judge's errors on another class are not "
-            "known. Label some of the other class."
-        )
-    counts = count(encode(truth, classes), len(classes))
-    if counts.min() < FEWEST:
-        raise InvalidData(
-            f"class {classes.tolist()[int(counts.argmin())]!r} has {counts.min()} human labels; the judge's errors on "
-            f"it need at least {FEWEST}, better 50. Label more of it."
-        )
-    return classes
-
-
-def _check_judged(given: Any, beside: Any, classes: LabelArray, *, scores: bool) -> None:
-    if not len(given):
-        raise InvalidData("no row has a judgement. Name the column that holds what the judge says.")
-    if scores:
-        return
-    known = set(classes.tolist())
-    strange = [value for value in (*given.tolist(), *beside.tolist()) if value not in known]
-    if strange:
-        first = strange[0]
-        raise InvalidData(
-            f"the judge says {first!r} in {strange.count(first):,} rows, which no human label is; these are "
-            f"{', '.join(map(repr, classes.tolist()))}. Drop those rows, or let people use the same labels."
-        )
-
-
-def _cells(given: Any, beside: Any, classes: LabelArray, codes: IntArray, *, scores: bool) -> tuple[IntArray, IntArray]:
-    if not len(given):  # people have labelled everything
-        return np.empty(0, dtype=np.intp), judgement_cells(beside, beside, classes, codes, scores=scores)[1]
-    return judgement_cells(_plain(given), beside, classes, codes, scores=scores)
 
 
 def _by_group(owner: IntArray, cells: IntArray, g: int, j: int) -> IntArray:

@@ -20,6 +20,8 @@ from quanet.persist.folder import load
 # Days that estimates are smoothed over where nothing else is asked for: a week of days, else about four batches.
 SMOOTHED_OVER = {"day": 7.0, "week": 28.0, "month": 122.0, "quarter": 365.0, "year": 1461.0}
 
+TOLD = 4  # changes in the sentence
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
@@ -41,7 +43,6 @@ class Followed:
     earlier : batches that it knew before.
     repeated : names of batches that it knew before already, and that were not taken in again.
     threshold : evidence from which on there is an alarm.
-    before, after : (k,) prevalences before the change and since, weighted by size; None where there is no alarm.
     """
 
     course: Course
@@ -50,15 +51,23 @@ class Followed:
     earlier: int
     repeated: tuple[str, ...]
     threshold: float
-    before: FloatArray | None
-    after: FloatArray | None
+
+    @property
+    def before(self) -> FloatArray | None:
+        """Prevalences (k,) between the newest change and the one before it; None where there is no alarm."""
+        return self.course.changes[-1].before if self.course.changes else None
+
+    @property
+    def after(self) -> FloatArray | None:
+        """Prevalences (k,) since the newest change; None where there is no alarm."""
+        return self.course.changes[-1].after if self.course.changes else None
 
     @property
     def changed_most(self) -> int:
         """Position of the class whose share has changed most; the last one where nothing has."""
-        if self.before is None or self.after is None:
+        if not self.course.changes:
             return len(self.course.classes) - 1
-        change = np.abs(self.after - self.before)
+        change = np.max([np.abs(one.after - one.before) for one in self.course.changes], axis=0)
         return int(np.flatnonzero(change >= change.max() - 1e-9)[-1])  # of two classes, which change alike, the last
 
     @staticmethod
@@ -70,15 +79,22 @@ class Followed:
         """The answer in one sentence, about the class at a position, or the one that has changed most."""
         c = self.changed_most if at is None else at
         name = str(self.course.classes.tolist()[c])
-        if self.before is None or self.after is None:
+        changes = self.course.changes
+        if not len(self.course.dates):
+            return "No change found: there are no batches."
+        if not changes:
             evidence = self.readings[-1].evidence if self.readings else 0.0
             now = self.course.windowed[-1, c]
             return (
                 f"No change found: {name} is at {now:.1%} ({self.course.lower[-1, c]:.1%} to "
                 f"{self.course.upper[-1, c]:.1%}); evidence {evidence:.2g}, an alarm needs {self.threshold:.0f}."
             )
-        since = _told(self.course.since)
-        return f"Alarm: {name} has changed since {since}, from {self.before[c]:.1%} to {self.after[c]:.1%}."
+        if len(changes) == 1:
+            [one] = changes
+            return f"Alarm: {name} has changed since {_told(one.date)}, from {one.before[c]:.1%} to {one.after[c]:.1%}."
+        steps = [f"to {one.after[c]:.1%} since {_told(one.date)}" for one in changes]
+        told = ", ".join(steps) if len(steps) <= TOLD else ", ".join([*steps[:1], "...", *steps[1 - TOLD :]])
+        return f"Alarm: {len(changes)} changes. {name} went from {changes[0].before[c]:.1%} {told}."
 
 
 def resume(folder: Path, quantifier: Quantifier, asked: dict[str, float], *, model: str) -> Monitor:
@@ -170,18 +186,7 @@ def follow(monitor: Monitor, read: ReadInstances, batches: Sequence[Batch]) -> F
         readings.append(monitor.update(members, date=batch.date))
         names.append(batch.name)
     course = monitor.course()
-    before = after = None
-    if course.since is not None:
-        late = course.dates >= course.since
-        if late.any() and not late.all():
-            before, after = _mean(course, ~late), _mean(course, late)
-    return Followed(
-        course, tuple(names), tuple(readings), earlier, tuple(repeated), 1 / (1 - monitor.level), before, after
-    )
-
-
-def _mean(course: Course, which: Any) -> FloatArray:
-    return course.sizes[which] @ course.estimate[which] / course.sizes[which].sum()
+    return Followed(course, tuple(names), tuple(readings), earlier, tuple(repeated), 1 / (1 - monitor.level))
 
 
 def _known(monitor: Monitor) -> set[tuple[str, int, bytes]]:

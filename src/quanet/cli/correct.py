@@ -68,10 +68,18 @@ def correct(
             rich_help_panel=HOW,
         ),
     ] = False,
+    same_errors: Annotated[
+        bool,
+        typer.Option(
+            "--same-errors",
+            help="Assume that the judge errs alike in all groups: narrower intervals, wrong if it does not.",
+            rich_help_panel=HOW,
+        ),
+    ] = False,
     show: Annotated[
         str | None,
         typer.Option(
-            "--class", metavar="LABEL", help="Of two classes, the one shown; by default the last.", rich_help_panel=HOW
+            "--class", metavar="LABEL", help="The class shown first; by default the last.", rich_help_panel=HOW
         ),
     ] = None,
     level: Level = 0.95,
@@ -123,25 +131,26 @@ def correct(
             aside=apart,
             at_random=not chosen,
             scores=scores,
+            same_errors=same_errors,
             level=level,
             source=source.name,
         )
     at = _place(found, show)
     _say_how(found, source, aside)
+
+    def summary() -> Any:
+        from quanet.report.corrections import summarize_correction
+
+        return summarize_correction(found, settings=settings(), focus=show)
+
+    write_summary(report, summary)
     write_answer(
         form,
         output,
         shown=lambda: _shown(found, at),
         rows=lambda: _rows(found),
-        plain=lambda: _plain(found),
+        plain=lambda: _plain(found, at),
     )
-
-    def summary() -> Any:
-        from quanet.report.corrections import summarize_correction
-
-        return summarize_correction(found, settings=settings())
-
-    write_summary(report, summary)
 
 
 def _elsewhere(aside: "Source", human: str, judge: str, *, scores: bool) -> "tuple[Sequence[Any], Sequence[Any]]":
@@ -197,6 +206,8 @@ def _say_how(found: "Correction", source: "Source", aside: "Source | None") -> N
         note(
             f"{rows:,} judged rows, {found.labelled:,} of them with a human label, which only tells how the judge errs."
         )
+    for sentence in found.assumptions():
+        note(sentence)
     for reason, number in found.skipped.items():
         note(f"Left out: {number:,} rows with {reason}.")
     if found.keys and found.small.any():
@@ -206,15 +217,9 @@ def _say_how(found: "Correction", source: "Source", aside: "Source | None") -> N
 
 def _shown(found: "Correction", at: int) -> list[Any]:
     names = [str(label) for label in found.classes.tolist()]
-    estimate, lower, upper, judged = found.total[:, at]
-    plain = "" if judged != judged else f", where the judge says {judged:.1%}"
-    sentence = (
-        f"[bold]{escape(names[at])}: {estimate:.1%}[/] ({lower:.1%} to {upper:.1%} at {found.level:.0%} confidence)"
-        f"{plain}."
-    )
-    parts: list[Any] = [sentence]
+    parts: list[Any] = [f"[bold]{escape(found.sentence(at))}[/]"]
     if found.keys or len(names) > 2:
-        parts += [_table(found, [at] if len(names) == 2 else range(len(names)))]
+        parts += [_table(found, [at] if len(names) == 2 else [at, *(c for c in range(len(names)) if c != at)])]
     if found.rates is not None:
         parts += [_confusion(found, names)]
     return parts
@@ -226,6 +231,8 @@ def _table(found: "Correction", places: Any) -> Table:
         table.add_column(escape(str(key)))
     for title in ("n", "class", "judged", "corrected", "interval"):
         table.add_column(title, justify="left" if title == "class" else "right", no_wrap=True)
+    if found.keys:
+        table.add_column("labels used", no_wrap=True)
     table.add_column("")
     names = [str(label) for label in found.classes.tolist()]
     for g, group in enumerate(found.groups):
@@ -238,7 +245,8 @@ def _table(found: "Correction", places: Any) -> Table:
                 "" if judged != judged else f"{judged:.1%}",
                 f"[bold]{found.estimate[g, c]:.1%}[/]",
                 f"{found.lower[g, c]:.1%} to {found.upper[g, c]:.1%}",
-                "few" if found.small[g] else "",
+                *([found.labels_used[g]] if found.keys else []),
+                ", ".join(["few"] * bool(found.small[g]) + ["doubtful"] * bool(found.doubtful[g])),
             )
     return table
 
@@ -275,22 +283,38 @@ def _rows(found: "Correction") -> list[dict[str, Any]]:
                     "lower": found.lower[g, c],
                     "upper": found.upper[g, c],
                     "small": bool(found.small[g]),
+                    "labels_used": found.labels_used[g],
                 }
             )
     return rows
 
 
-def _plain(found: "Correction") -> dict[str, Any]:
+def _plain(found: "Correction", at: int) -> dict[str, Any]:
     names = [str(label) for label in found.classes.tolist()]
     total = dict(zip(("estimate", "lower", "upper", "judged"), found.total, strict=True))
     return {
+        "answer": found.sentence(at),
+        "class": found.classes.tolist()[at],
         "source": found.source,
         "classes": found.classes,
         "level": found.level,
         "labelled": found.labelled,
         "calibration": found.calibration,
+        "errors": _errors(found),
         "total": {name: {key: one[c] for key, one in total.items()} for c, name in enumerate(names)},
         "groups": _rows(found) if found.keys else [],
         "rates": found.rates,
         "skipped": found.skipped,
+    }
+
+
+def _errors(found: "Correction") -> dict[str, Any] | None:
+    """Whether the judge errs differently by group, and what was assumed; None without groups."""
+    if not found.keys:
+        return None
+    test = found.errors
+    return {
+        "p_value": None if test is None or not test.tested else test.p_value,
+        "differ": None if test is None or not test.tested else test.differ,
+        "assumptions": found.assumptions(),
     }

@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.markup import escape
-from rich.table import Table
 
 from quanet.cli.console import note, warnings_as_lines
 from quanet.cli.moving import moving
@@ -26,6 +24,7 @@ from quanet.cli.options import (
 )
 from quanet.cli.protocol import keys_of
 from quanet.cli.writing import AnswerFormat, Format, Output, check_outputs, choose_format, write_answer, write_summary
+from quanet.cli.writing_course import CSV, plain_course, reading_rows, shown_changes, shown_readings
 
 if TYPE_CHECKING:
     from quanet.answers.following import Followed
@@ -35,11 +34,6 @@ if TYPE_CHECKING:
     from quanet.monitoring import Monitor
 
 SMOOTHED = "Days, or the unit of the column, that estimates are smoothed over; by default about four batches."
-
-CSV = (
-    *("batch", "date", "n", "class", "estimate", "smoothed", "lower", "upper", "weighted"),
-    *("evidence", "alarm", "since"),
-)
 
 
 def monitor(
@@ -87,7 +81,7 @@ def monitor(
         bool,
         typer.Option(
             "--restart",
-            help="Forget what was before the change that was found, and be alert again.",
+            help="Discard data from before the newest change and re-arm the alarm.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -104,9 +98,9 @@ def monitor(
     report: Report = None,
     force: Force = False,
 ) -> None:
-    """Follow a prevalence through batches in time, and say whether it has changed, and since when.
+    """Follow a prevalence through batches in time, and report every change: when, from what level, to what level.
 
-    Look at the alarm after every batch: without a change it is raised with probability 1 - level at most, for ever.
+    Look at the alarm after every batch: while nothing changes, it is raised with probability 1 - level at most.
 
     Late batches are fine: what counts is their date. With --state the next file goes on where this one ended.
 
@@ -145,14 +139,6 @@ def monitor(
     at = found.changed_most if wanted is None else wanted
     if form is not Format.table or output is not None:
         note(found.sentence(at))
-    write_answer(
-        form,
-        output,
-        shown=lambda: [f"[bold]{escape(found.sentence(at))}[/]", _table(found, at)],
-        rows=lambda: _rows(found),
-        plain=lambda: _plain(found),
-        columns=CSV,
-    )
     if plot is not None:
         from quanet.report.plots import monitor_figure, save_figure
 
@@ -165,6 +151,14 @@ def monitor(
         return summarize_course(found.course, settings=settings(), focus=found.course.classes.tolist()[at])
 
     write_summary(report, summary)
+    write_answer(
+        form,
+        output,
+        shown=lambda: [f"[bold]{escape(found.sentence(at))}[/]", *shown_changes(found, at), shown_readings(found, at)],
+        rows=lambda: reading_rows(found),
+        plain=lambda: plain_course(found, at),
+        columns=CSV,
+    )
 
 
 def _place(quantifier: "Quantifier", show: str | None) -> int | None:
@@ -194,10 +188,12 @@ def _monitor(
 
 
 def _restart(watch: "Monitor") -> None:
-    if getattr(watch, "since_", None) is None:
+    from quanet.errors import InvalidSetting
+
+    try:
+        watch.restart()
+    except InvalidSetting:
         note("No change had been found before, so there is nothing to restart from.")
-        return
-    watch.restart()
 
 
 def _batches(
@@ -239,61 +235,3 @@ def _say(found: "Followed", state: Path | None) -> None:
         note(f"Known already, and not taken in again: {len(found.repeated)} batches ({few}).")
     if found.earlier:
         note(f"{found.earlier} batches were in {state} before; {len(found.batches)} are new.")
-
-
-def _table(found: "Followed", at: int) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("batch", no_wrap=True)
-    name = escape(str(found.course.classes.tolist()[at]))
-    for title in ("n", name, "smoothed", "interval", "evidence"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for batch, reading in zip(found.batches, found.readings, strict=True):
-        table.add_row(
-            escape(batch),
-            f"{reading.n:,}",
-            f"{reading.estimate[at]:.1%}",
-            f"[bold]{reading.windowed[at]:.1%}[/]",
-            f"{reading.lower[at]:.1%} to {reading.upper[at]:.1%}",
-            f"{reading.evidence:.3g}",
-            "[bold red]alarm[/]" if reading.alarm else "",
-        )
-    return table
-
-
-def _rows(found: "Followed") -> list[dict[str, Any]]:
-    rows = []
-    for batch, reading in zip(found.batches, found.readings, strict=True):
-        for c, label in enumerate(found.course.classes.tolist()):
-            rows.append(
-                {
-                    "batch": batch,
-                    "date": found.told(reading.date),
-                    "n": reading.n,
-                    "class": label,
-                    "estimate": reading.estimate[c],
-                    "smoothed": reading.windowed[c],
-                    "lower": reading.lower[c],
-                    "upper": reading.upper[c],
-                    "weighted": reading.weighted[c],
-                    "evidence": reading.evidence,
-                    "alarm": reading.alarm,
-                    "since": None if reading.since is None else found.told(reading.since),
-                }
-            )
-    return rows
-
-
-def _plain(found: "Followed") -> dict[str, Any]:
-    since = found.course.since
-    return {
-        "answer": found.sentence(),
-        "alarm": since is not None,
-        "since": None if since is None else found.told(since),
-        "threshold": found.threshold,
-        "classes": found.course.classes,
-        "before": found.before,
-        "after": found.after,
-        "earlier_batches": found.earlier,
-        "readings": _rows(found),
-    }

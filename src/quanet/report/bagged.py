@@ -14,7 +14,7 @@ from quanet.report.plots.lines import lines_figure
 from quanet.report.plots.rows import rows_figure
 from quanet.report.plots.style import share_ends
 from quanet.report.plots.vector import make_chart
-from quanet.report.shares import share_entry
+from quanet.report.share_tables import share_entry
 from quanet.report.tables import Column, Entry, Table
 
 if TYPE_CHECKING:

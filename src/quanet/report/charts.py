@@ -48,7 +48,7 @@ class Line:
     ----------
     colour : its name in the palette.
     dash : 0 for a whole line, up to 3 for others, told apart without colour too.
-    style : "line" with points, "quiet" for what is there to compare with, "dashed", "points" alone.
+    style : "line" with points, "plain" without, "quiet" for what is there to compare with, "dashed", "points" alone.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Grid:
     gap : distance in x beyond which a line breaks; days of dates.
     diagonal : whether the line of equal x and y is drawn.
     mark : a value of y to compare with, and what it is.
-    event : a value of x where something happened, and what.
+    events : values of x where something happened, and what.
     ends : of the y-axis; None where the lines say.
     """
 
@@ -93,5 +93,5 @@ class Grid:
     gap: float = float("inf")
     diagonal: bool = False
     mark: tuple[float, str] | None = None
-    event: tuple[Any, str] | None = None
+    events: tuple[tuple[Any, str], ...] = ()
     ends: tuple[float, float] | None = None

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.diagnostics.findings import Finding
 from quanet.report.charts import Rows
-from quanet.report.grouped import ROWS, group_name
+from quanet.report.grouped import ROWS, group_name, position_of
 from quanet.report.numbers import NONE, between, level_text, listing, many, percent, plain, points
 from quanet.report.plots.rows import rows_figure
 from quanet.report.plots.vector import make_chart
-from quanet.report.shares import share_entry, skipped_facts
+from quanet.report.share_tables import share_entry
+from quanet.report.shares import skipped_facts
 from quanet.report.summary import Section, Summary
 from quanet.report.tables import Column, Entry, Table
 from quanet.report.versions import reproduction
@@ -24,24 +26,36 @@ if TYPE_CHECKING:
 
 JUDGE = "judge, as it is"
 COLUMNS = 3
+NAMED = 3  # groups named in a caution
 # What human labels were taken for.
 USED = {
-    "part": "Human labels are taken as those of a random part of the instances: they count by themselves, and tell how "
-    "the judge errs. Its errors are taken to be the same in all groups.",
-    "apart": "Human labels only tell how the judge errs, which is taken to be the same everywhere.",
+    "part": "The rows with human labels are taken as a random part of all: their labels count by themselves, and show "
+    "how the judge errs.",
+    "apart": "Human labels only show how the judge errs.",
 }
 
 
-def summarize_correction(correction: Correction, *, settings: Sequence[tuple[str, str]] = ()) -> Summary:
-    """The report of a judge: corrected rates with intervals, beside what it says itself, and how it errs."""
+def summarize_correction(
+    correction: Correction, *, settings: Sequence[tuple[str, str]] = (), focus: Any = None
+) -> Summary:
+    """The report of a judge: corrected rates with intervals, next to what it says itself, and how it errs.
+
+    Parameters
+    ----------
+    correction : what was found.
+    settings : names and values that give the same again.
+    focus : the class of the answer and the first in charts; None for the last.
+    """
+    place = position_of(correction.classes, focus)
+    first = len(correction.classes) - 1 if place is None else place
     sections = [Section("All together", _paragraphs(correction), charts=(_whole_chart(correction),))]
     if correction.keys:
         told = f"Shown: the {ROWS} largest of {len(correction.groups):,} groups; the table has all."
         sections.append(
             Section(
                 f"By {listing(list(map(str, correction.keys)))}",
-                (told,) if len(correction.groups) > ROWS else (),
-                charts=(_groups_chart(correction),),
+                (*correction.assumptions(), *((told,) if len(correction.groups) > ROWS else ())),
+                charts=(_groups_chart(correction, None if place is None else first),),
             )
         )
     if correction.rates is not None:
@@ -56,16 +70,33 @@ def summarize_correction(correction: Correction, *, settings: Sequence[tuple[str
     ]
     return Summary(
         title=f"Corrected rates{source}",
-        answer=_answer(correction),
+        answer=_answer(correction, first),
+        cautions=_doubts(correction),
         facts=tuple(facts),
         sections=tuple(sections),
         settings=reproduction(settings),
-        data=_data(correction),
+        data={"class": plain(correction.classes[first]), **_data(correction)},
     )
 
 
-def _answer(correction: Correction) -> str:
-    c = len(correction.classes) - 1
+def _doubts(correction: Correction) -> tuple[Finding, ...]:
+    """A caution where the judge's errors differ and some groups have too few labels to know theirs."""
+    doubtful = [group_name(group) for group, open_ in zip(correction.groups, correction.doubtful, strict=True) if open_]
+    if not correction.keys or not doubtful:
+        return ()
+    named = listing(doubtful) if len(doubtful) <= NAMED else f"{listing(doubtful[:NAMED])} and others"
+    return (
+        Finding(
+            "errors",
+            "warning",
+            f"The judge errs differently from group to group, and {many(len(doubtful), 'group')} of "
+            f"{len(correction.groups):,} use the labels of all groups: {named}.",
+            "Do not compare these with other groups before people have labelled more of their rows.",
+        ),
+    )
+
+
+def _answer(correction: Correction, c: int) -> str:
     estimate, lower, upper, judged = correction.total[:, c]
     source = f" in {correction.source}" if correction.source else ""
     beside = "" if np.isnan(judged) else f"; the judge alone says {percent(judged)}"
@@ -120,9 +151,12 @@ def _whole_chart(correction: Correction) -> Chart:
     )
 
 
-def _groups_chart(correction: Correction) -> Chart:
+def _groups_chart(correction: Correction, focus: int | None) -> Chart:
     k = len(correction.classes)
-    picked = [k - 1] if k == 2 else np.argsort(-correction.total[0], kind="stable")[:COLUMNS].tolist()
+    order = np.argsort(-correction.total[0], kind="stable").tolist()
+    picked = [k - 1 if focus is None else focus] if k == 2 else order[:COLUMNS]
+    if focus is not None and k > 2:
+        picked = [focus, *(c for c in order if c != focus)][:COLUMNS]
     kept = np.argsort(-correction.sizes, kind="stable")[:ROWS]
     kept = kept[np.argsort(-correction.estimate[kept, picked[0]], kind="stable")]
 
@@ -159,18 +193,30 @@ def _group_table(correction: Correction) -> Table:
     names = [str(name) for name in correction.classes]
     rows = []
     for g, group in enumerate(correction.groups):
-        entries = [Entry(f"{correction.sizes[g]:,}", "*" if correction.small[g] else "")]
+        marks = "*" * bool(correction.small[g]) + "†" * bool(correction.doubtful[g])
+        entries = [Entry(f"{correction.sizes[g]:,}", marks), Entry(correction.labels_used[g])]
         for c in range(len(names)):
             ends = (correction.estimate[g, c], correction.lower[g, c], correction.upper[g, c])
             entries += [share_entry(*ends), _percent_entry(correction.judged[g, c])]
         rows.append((group_name(group), tuple(entries)))
     return Table(
         f"Rates in %, with {level_text(correction.level)} intervals",
-        (Column("n"), *(Column(part, name) for name in names for part in ("corrected", "judge"))),
+        (
+            Column("n"),
+            Column("labels used"),
+            *(Column(part, name) for name in names for part in ("corrected", "judge")),
+        ),
         tuple(rows),
-        ("* A small group: its interval is too wide to say much.",) if correction.small.any() else (),
+        _notes(correction),
         " · ".join(map(str, correction.keys)),
     )
+
+
+def _notes(correction: Correction) -> tuple[str, ...]:
+    notes = ["* A small group: its interval is too wide to say much."] if correction.small.any() else []
+    if correction.doubtful.any():
+        notes.append("† Corrected by all human labels, though the judge errs differently from group to group.")
+    return (*notes, "Labels used: the group's own human labels, or those of all groups.")
 
 
 def _percent_entry(share: float) -> Entry:
@@ -210,4 +256,5 @@ def _data(correction: Correction) -> dict[str, Any]:
     names = ("estimate", "lower", "upper", "judged")
     found["total"] = {name: plain(values) for name, values in zip(names, correction.total, strict=True)}
     found["keys"] = [{"column": key.column, "period": key.period} for key in correction.keys]
+    found["labels_used"], found["assumptions"] = correction.labels_used, correction.assumptions()
     return {**found, "skipped": correction.skipped, "source": correction.source}

@@ -13,7 +13,8 @@ from quanet.report.charts import Rows
 from quanet.report.numbers import between, level_text, listing, many, percent, plain, points
 from quanet.report.plots.rows import rows_figure
 from quanet.report.plots.vector import make_chart
-from quanet.report.shares import cautions_of, diagnosis_section, share_entry
+from quanet.report.share_tables import share_entry
+from quanet.report.shares import cautions_of, diagnosis_section
 from quanet.report.summary import Section, Summary
 from quanet.report.tables import Column, Entry, Table
 from quanet.report.versions import reproduction

@@ -1,10 +1,12 @@
 """A monitor's picture shows what its course says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from quanet.errors import InvalidSetting
-from quanet.monitoring import Course
+from quanet.errors import InvalidData, InvalidSetting
+from quanet.monitoring import Change, Course
 from quanet.report.plots import monitor_figure, save_figure
 
 
@@ -19,7 +21,10 @@ def course(since=None):
         lower=shares - 0.05,
         upper=shares + 0.05,
         weighted=shares,
-        since=since,
+        baseline=shares,
+        batch_lower=shares - 0.1,
+        batch_upper=shares + 0.1,
+        changes=() if since is None else (Change(since, since, shares[0], shares[-1]),),
         level=0.95,
     )
 
@@ -27,7 +32,8 @@ def course(since=None):
 def test_lines_follow_the_class_asked_for():
     for label, c in ((None, 1), ("no", 0)):
         [ax] = monitor_figure(course(), label=label).axes
-        np.testing.assert_allclose(ax.lines[0].get_ydata(), course().windowed[:, c])
+        np.testing.assert_allclose(ax.lines[0].get_ydata(), course().baseline[:, c])
+        np.testing.assert_allclose(ax.lines[1].get_ydata(), course().windowed[:, c])
         assert ax.get_ylabel() == f"prevalence of {['no', 'yes'][c]}"
 
 
@@ -35,7 +41,8 @@ def test_a_change_is_marked_where_it_began():
     when = np.datetime64("2026-03-03")
     assert len(monitor_figure(course()).axes[0].lines) == 2
     [ax] = monitor_figure(course(when)).axes
-    assert ax.lines[2].get_xdata()[0] == when
+    assert len(ax.lines) == 4  # the level before and after, the window, and the change
+    assert ax.lines[3].get_xdata()[0] == when
 
 
 def test_the_same_course_gives_the_same_bytes(tmp_path):
@@ -47,3 +54,9 @@ def test_the_same_course_gives_the_same_bytes(tmp_path):
 def test_a_class_that_is_not_there_is_named():
     with pytest.raises(InvalidSetting, match="no class is called 'maybe'"):
         monitor_figure(course(), label="maybe")
+
+
+def test_a_course_without_batches_cannot_be_drawn():
+    empty = {name: getattr(course(), name)[:0] for name in ("dates", "sizes", "estimate", "windowed", "baseline")}
+    with pytest.raises(InvalidData, match="no batches"):
+        monitor_figure(replace(course(), **empty))

@@ -83,8 +83,8 @@ def _panel(ax: Axes, panel: Panel, grid: Grid) -> None:
         ax.plot([0, 1], [0, 1], color=colour("muted"), linewidth=0.8, linestyle=(0, (4, 3)), zorder=1.5)
     if grid.mark:
         ax.axhline(grid.mark[0], color=colour("muted"), linewidth=0.8, linestyle=(0, (4, 3)), zorder=1.5)
-    if grid.event:
-        ax.axvline(grid.event[0], color=colour("vermilion"), linewidth=1.2, zorder=2)
+    for x, _ in grid.events:
+        ax.axvline(x, color=colour("vermilion"), linewidth=1.2, zorder=2)
     most = 0 if grid.diagonal else POINTS if len(grid.panels) == 1 else POINTS // 2
     alone = sum(line.style == "line" for line in panel.lines) == 1
     for line in panel.lines:
@@ -189,10 +189,10 @@ def _name_lines(ax: Axes, grid: Grid, figure: Figure, narrow: bool) -> None:
                 fontsize=TEXT,
                 color=colour(tone),
             )
-    if grid.event:
+    for x, what in grid.events:
         ax.annotate(
-            grid.event[1],
-            (grid.event[0], 1),
+            what,
+            (x, 1),
             (4, -2),
             xycoords=("data", "axes fraction"),
             textcoords="offset points",

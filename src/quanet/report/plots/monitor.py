@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from quanet.errors import InvalidSetting
+import numpy as np
+
+from quanet.errors import InvalidData, InvalidSetting
 from quanet.report.plots.canvas import SMALL, wide_figure
 from quanet.report.plots.panels import BLUE, GREY, ORANGE, PALE
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def monitor_figure(course: Course, *, label: Any = None, height: float = 2.6) -> Figure:
-    """A figure of what `Monitor.course` gives: single batches, the windowed estimate with its band, and the alarm.
+    """A figure of what `Monitor.course` gives: batches, the level between changes with its band, and the changes.
 
     Parameters
     ----------
@@ -35,24 +38,20 @@ def course_panel(ax: Axes, course: Course, *, label: Any = None) -> Axes:
     if label is not None and label not in names:
         raise InvalidSetting(f"no class is called {label!r}; there are {', '.join(map(repr, names))}.")
     c = len(names) - 1 if label is None else names.index(label)
+    if not len(course.dates):
+        raise InvalidData("the monitor has no batches, so there is nothing to draw. Give it a batch with update.")
+    dates = np.asarray(course.dates)
     area = 14 * course.sizes / course.sizes.max()
-    ax.scatter(course.dates, course.estimate[:, c], s=area, color=PALE, label="one batch", zorder=2)
-    band = f"{course.level:.0%} band of the window"
-    ax.fill_between(
-        course.dates, course.lower[:, c], course.upper[:, c], color=BLUE, alpha=0.22, linewidth=0, label=band, zorder=3
-    )
-    ax.plot(course.dates, course.windowed[:, c], color=BLUE, linewidth=1.3, label="window", zorder=4)
-    ax.plot(
-        course.dates,
-        course.weighted[:, c],
-        color=GREY,
-        linewidth=0.9,
-        linestyle=(0, (4, 1.5)),
-        label="exponentially weighted",
-        zorder=4,
-    )
-    if course.since is not None:
-        ax.axvline(course.since, color=ORANGE, linewidth=1.2, label="change found", zorder=5)
+    ax.scatter(dates, course.estimate[:, c], s=area, color=PALE, label="one batch", zorder=2)
+    cuts = [0, *(int(np.searchsorted(dates, one.date)) for one in course.changes), len(dates)]
+    for number, (a, b) in enumerate(pairwise(cuts)):
+        band, line = (f"where {course.level:.0%} of batches lie", "level between changes") if not number else ("", "")
+        ends = (course.batch_lower[a:b, c], course.batch_upper[a:b, c])
+        ax.fill_between(dates[a:b], *ends, color=BLUE, alpha=0.22, linewidth=0, zorder=3, label=band)
+        ax.plot(dates[a:b], course.baseline[a:b, c], color=BLUE, linewidth=1.3, zorder=4, label=line)
+    ax.plot(dates, course.windowed[:, c], color=GREY, linewidth=0.9, linestyle=(0, (4, 1.5)), label="window", zorder=4)
+    for number, one in enumerate(course.changes):
+        ax.axvline(one.date, color=ORANGE, linewidth=1.2, zorder=5, label="" if number else "change")
     ax.set_ylabel(f"prevalence of {names[c]}", fontsize=SMALL)
     ax.tick_params(labelsize=SMALL)
     ax.grid(alpha=0.25, linewidth=0.5)
