@@ -42,12 +42,11 @@ class QuaNet(Quantifier):
     network then reads rows sorted by posterior and pooled into quantile groups, so that its cost does not depend on the
     bag's size. It corrects a base estimate, calibrated maximum likelihood, by a change of log prevalences that starts
     at zero; it is trained by divergence (KLD) on bags of 20 to 1,000 instances at prevalences uniform on the simplex.
-    Pools for training, for early stopping and for the last word share no instance, and neighbours in the data stay in
-    one pool. The last pool decides whether the network is used. It is cut into 6 to 10 disjoint parts of neighbours,
-    with at least 10 instances of every class each, and network and base estimate the same bags of every part. In AE,
-    RAE and KLD alike, the network's gain must be significant over the parts (t-test, p < .005), remove at least 5 % of
-    the base's error, and be a loss in no part. Otherwise `predict` gives the base estimate; so it does where the rarest
-    class has fewer than about 300 held-out instances. For the network as published see `QuaNet.paper`.
+    Pools for training, early stopping and the last test share no instance, and neighbours in the data stay in one pool.
+    The last pool decides whether the network is used: it is cut into 6 to 10 parts of neighbours with at least 10
+    instances of every class each. In AE, RAE and KLD alike, the network's gain over the base must be significant over
+    the parts (t-test, p < .005), remove at least 5 % of the base's error, and be a loss in no part. Otherwise, and with
+    fewer than about 300 held-out instances of a class, `predict` gives the base. As published: `QuaNet.paper`.
 
     Parameters
     ----------
