@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quanet.answers.shares import Key
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.classifiers import check_labels
-from quanet.diagnostics.diagnose import WIDE
+from quanet.diagnostics.checks import WIDE
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.simplex import classes_of, count, encode
 from quanet.uncertainty.judges import FEWEST, correct_counts, judgement_cells

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import norm
 
 from quanet.arrays import FloatArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.uncertainty.conformal import Errors
 from quanet.uncertainty.held import Likelihoods, invert, replicates
@@ -109,7 +110,7 @@ def draw(
             truths[block] = _drawn_shares(cumulative, drawn, level)
         for r in np.unique(owners[block]).tolist():
             mine = np.flatnonzero(owners[block] == r)
-            estimates[start + mine] = others[r].aggregate(rows[r].take(drawn[mine], axis=0))
+            estimates[start + mine] = others[r]._aggregate_bags(rows[r], Bags(drawn[mine]))  # noqa: SLF001
     return Drawn(estimates, truths, n)
 
 

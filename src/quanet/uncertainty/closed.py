@@ -18,7 +18,7 @@ from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
 from quanet.methods.em import EMQ, maximum_likelihood
 from quanet.simplex import smooth
 from quanet.uncertainty.control import Controlled
-from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, training_covariance, worth
+from quanet.uncertainty.held import Held, Likelihoods, training_covariance, worth
 
 FORMS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
 STEPS = 40  # of bisection: an end is exact to 1e-12
@@ -123,7 +123,7 @@ def _two_classes(
 def _likelihood(quantifier: Quantifier, inputs: FloatArray, bags: Bags, *, z: float, own: bool) -> Ends:
     k = len(quantifier.classes_)
     rows = quantifier._rows(inputs)  # noqa: SLF001
-    estimate = aggregate_bags(quantifier, rows, bags)
+    estimate = quantifier._aggregate_bags(rows, bags)  # noqa: SLF001
     likelihoods = _likelihoods_of(quantifier, rows)
     training = training_covariance(quantifier, inputs, bags)
     lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.simplex import to_counts
 from quanet.uncertainty.held import Held, invert, remembered, replicates, towards_the_ends
@@ -150,7 +151,7 @@ def _estimates(quantifier: Quantifier, held: Held, counts: IntArray, rng: np.ran
             # Bags go to the quantifiers in turn.
             mine = np.arange((r - start) % len(others), len(drawn), len(others))
             if len(mine):
-                estimates[start + mine] = other.aggregate(rows[r][drawn[mine]])
+                estimates[start + mine] = other._aggregate_bags(rows[r], Bags(drawn[mine]))  # noqa: SLF001
     return estimates
 
 

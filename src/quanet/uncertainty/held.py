@@ -14,7 +14,7 @@ from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels
-from quanet.errors import InvalidData, QuanetWarning
+from quanet.errors import QuanetWarning
 from quanet.lead import move_ahead
 from quanet.methods.em import maximum_likelihood
 from quanet.simplex import count, encode, smooth
@@ -44,25 +44,16 @@ class Held:
         return [np.flatnonzero(self.codes == c) for c in range(self.k)]
 
 
-def held_of(quantifier: Quantifier, held_out: tuple[Any, Any] | None, *, least: int, purpose: str) -> Held | None:
-    """The held-out instances that the caller gives, or those kept from fit, or None; checked to be enough."""
+def held_of(quantifier: Quantifier, held_out: tuple[Any, Any] | None) -> Held | None:
+    """The held-out instances that the caller gives, or those kept from fit, or None."""
     k = len(quantifier.classes_)
     if held_out is not None:
         X, y = held_out
         inputs = quantifier._inputs_of(X)  # noqa: SLF001
-        held = Held(inputs, encode(check_labels(y, len(inputs)), quantifier.classes_), k)
-    elif hasattr(quantifier, "held_rows_"):
-        held = Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), k)
-    else:
-        return None
-    rarest = int(held.counts.argmin())
-    if held.counts[rarest] < least:
-        found = int(held.counts[rarest])
-        raise InvalidData(
-            f"{purpose} needs at least {least} held-out instances of every class; there are "
-            f"{found or 'none'} of class {quantifier.classes_.tolist()[rarest]!r}. Give more: held_out=(X, y)."
-        )
-    return held
+        return Held(inputs, encode(check_labels(y, len(inputs)), quantifier.classes_), k)
+    if hasattr(quantifier, "held_rows_"):
+        return Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), k)
+    return None
 
 
 _memory: WeakKeyDictionary[Quantifier, dict[Any, Any]] = WeakKeyDictionary()
@@ -149,21 +140,13 @@ def worth(scores: FloatArray) -> float:
     return m * min(1.0, max(alone / max(between, 1e-300), BLOCKS / m))
 
 
-def aggregate_bags(quantifier: Quantifier, rows: FloatArray, bags: Bags) -> FloatArray:
-    """Estimates (b, k) of bags of rows."""
-    estimates = np.empty((len(bags), len(quantifier.classes_)))
-    for positions, stack in bags.gather(rows):
-        estimates[positions] = quantifier.aggregate(stack)
-    return estimates
-
-
 def training_covariance(quantifier: Quantifier, inputs: FloatArray, bags: Bags) -> FloatArray:
     """How much the bags' estimates would differ had other rows been held out: (b, k, k)."""
     others = replicates(quantifier)
     k = len(quantifier.classes_)
     if len(others) == 1:
         return np.zeros((len(bags), k, k))
-    found = np.stack([aggregate_bags(one, one._rows(inputs), bags) for one in others])  # noqa: SLF001
+    found = np.stack([one._aggregate_bags(one._rows(inputs), bags) for one in others])  # noqa: SLF001
     found -= found.mean(axis=0)
     return np.einsum("rbc,rbd->bcd", found, found) / (len(others) - 1)
 
