@@ -51,8 +51,12 @@ class Drawn:
         for c, known in enumerate(held[0]):
             spread = known.spread(held[1])
             scaled = errors[:, c] / np.interp(self.truths[:, c], known.shares, spread)
-            low, high = self._bounds(scaled, c, tail)
-            ends.append(invert(estimate[c : c + 1], known.shares, low * spread, high * spread))
+            low, high = (end * spread for end in self._bounds(scaled, c, tail))
+            # Estimates that are cut off at 0 or 1 have little spread there, and skewed errors. Draws around another
+            # share do not show them; held-out bags of that share do.
+            cut, (least, most) = known.is_cut(held[1]), known.bounds(level, held[1])
+            low, high = np.where(cut, np.minimum(low, least), low), np.where(cut, np.maximum(high, most), high)
+            ends.append(invert(estimate[c : c + 1], known.shares, low, high))
         lower, upper = np.concatenate(ends, axis=1)
         return lower, upper, covariance
 

@@ -18,7 +18,8 @@ from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
 from quanet.methods.em import EMQ, maximum_likelihood
 from quanet.simplex import smooth
 from quanet.uncertainty.control import Controlled
-from quanet.uncertainty.held import Held, Likelihoods, training_covariance, worth
+from quanet.uncertainty.held import Held, Likelihoods, replicates, training_covariance, worth
+from quanet.uncertainty.learning import learning_covariance
 
 FORMS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
 STEPS = 40  # of bisection: an end is exact to 1e-12
@@ -125,7 +126,7 @@ def _likelihood(quantifier: Quantifier, inputs: FloatArray, bags: Bags, *, z: fl
     rows = quantifier._rows(inputs)  # noqa: SLF001
     estimate = quantifier._aggregate_bags(rows, bags)  # noqa: SLF001
     likelihoods = _likelihoods_of(quantifier, rows)
-    training = training_covariance(quantifier, inputs, bags)
+    training = _training(quantifier, likelihoods, inputs, bags, estimate)
     lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
     covariance = np.empty((len(bags), k, k))
     for positions, stack in bags.gather(likelihoods):
@@ -141,6 +142,19 @@ def _likelihood(quantifier: Quantifier, inputs: FloatArray, bags: Bags, *, z: fl
     if k == 2:
         lower[:, 0], upper[:, 0] = upper[:, 0], lower[:, 0].copy()
     return lower, upper, covariance
+
+
+def _training(
+    quantifier: Quantifier, likelihoods: FloatArray, inputs: FloatArray, bags: Bags, estimate: FloatArray
+) -> FloatArray:
+    """Covariance (b, k, k) of estimates (b, k) that comes from what was learnt from held-out rows."""
+    k = estimate.shape[1]
+    if k == 2:  # ends are inverted there, which knows of shares at 0 and 1
+        return training_covariance(quantifier, inputs, bags)
+    others = [one for one in replicates(quantifier) if one is not quantifier]
+    relearnt = [_likelihoods_of(one, one._rows(inputs)) for one in others]  # noqa: SLF001
+    prevalences = smooth(estimate, 1 / (2 * bags.sizes))
+    return learning_covariance(likelihoods, relearnt, bags, prevalences)
 
 
 def _likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:

@@ -103,24 +103,31 @@ def replicates(quantifier: Quantifier) -> list[Quantifier]:
 
 
 def _relearn(quantifier: Quantifier) -> list[Quantifier]:
-    inputs, codes = quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp)
-    members = [np.flatnonzero(codes == c) for c in range(len(quantifier.classes_))]
-    alike = 1.0
-    if quantifier._reads_posteriors:  # noqa: SLF001
-        alike = float(np.mean([len(part) / worth(inputs[part, : len(members)]) for part in members]))
-    # The same for all classes, since what is learnt may depend on how common they are.
-    sizes = [max(1, round(len(part) / alike)) for part in members]
+    held = held_of(quantifier, None)
+    assert held is not None
     rng = np.random.default_rng(0)
     made: list[Quantifier] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # fit has said it already
         for _ in range(REPLICATES):
-            chosen = np.concatenate([rng.choice(part, size) for part, size in zip(members, sizes, strict=True)])
-            other = quantifier._relearnt(inputs[chosen], codes[chosen])  # noqa: SLF001
+            chosen = resampled(held, rng, posteriors=quantifier._reads_posteriors)  # noqa: SLF001
+            other = quantifier._relearnt(chosen.inputs, chosen.codes)  # noqa: SLF001
             if other is quantifier:
                 break
             made.append(other)
     return made
+
+
+def resampled(held: Held, rng: np.random.Generator, *, posteriors: bool) -> Held:
+    """Held-out rows drawn again with replacement, class by class, as many as they are worth.
+
+    `posteriors` says whether the inputs begin with posteriors, which show how alike neighbours are.
+    """
+    members = held.by_class()
+    alike = float(np.mean([len(part) / worth(held.inputs[part, : held.k]) for part in members])) if posteriors else 1.0
+    # The same for all classes, since what is learnt may depend on how common they are.
+    chosen = np.concatenate([rng.choice(part, max(1, round(len(part) / alike))) for part in members])
+    return Held(held.inputs[chosen], held.codes[chosen], held.k)
 
 
 def worth(scores: FloatArray) -> float:

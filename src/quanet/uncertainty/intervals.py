@@ -1,6 +1,7 @@
 """An interval for every quantifier: `predict_interval` for one bag, `predict_interval_bags` for many."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -9,12 +10,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.uncertainty.bayes import posterior_draws, shortest
+from quanet.uncertainty.bayes import posterior_draws, shortest, with_learning
 from quanet.uncertainty.bootstrap import draw
 from quanet.uncertainty.choice import NONE, Method, check_options, choose, resamples_of
 from quanet.uncertainty.closed import Ends, closed_form, closed_form_of
 from quanet.uncertainty.conformal import Calibrations, Errors, calibrations_of
 from quanet.uncertainty.held import Held, Likelihoods, brought_ahead, held_of, remembered
+from quanet.uncertainty.learning import learning_covariance, relearnt_likelihoods
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.steady import Steadied
 
@@ -212,15 +214,29 @@ def _bayes(task: _Task) -> Ends:
     likelihoods = task.likelihoods()
     assert likelihoods is not None
     lower, upper = np.empty_like(task.estimate), np.empty_like(task.estimate)
-    covariance = np.empty((*task.estimate.shape, task.estimate.shape[1]))
     labels = closed_form_of(task.quantifier) == "labels"
+    covariance = _learning(task, likelihoods) if not labels else np.zeros((*task.estimate.shape, len(lower.T)))
     rng = np.random.default_rng(task.rng)
     for positions, stack in task.bags.gather(task.inputs):
         draws = posterior_draws(stack, task.held, likelihoods, labels=labels, own=task.own, rng=rng)
+        draws = with_learning(draws, covariance[positions], rng=np.random.default_rng([task.rng, len(draws)]))
         lower[positions], upper[positions] = shortest(draws, task.level)
         centred = draws - draws.mean(axis=0)
         covariance[positions] = np.einsum("rbc,rbd->bcd", centred, centred) / (len(draws) - 1)
     return lower, upper, covariance
+
+
+def _learning(task: _Task, likelihoods: Likelihoods) -> FloatArray:
+    """What calibrating on other held-out rows would change: (b, k, k)."""
+    if task.held is None:
+        return np.zeros((*task.estimate.shape, task.estimate.shape[1]))
+    make, inputs = partial(relearnt_likelihoods, task.held), task.inputs
+    others = remembered(task.quantifier, "relearnt likelihoods", make) if task.kept else make()
+    own = likelihoods(inputs)
+    found = np.empty_like(task.estimate)
+    for positions, stack in task.bags.gather(own):
+        found[positions] = likelihoods.prevalences(stack)
+    return learning_covariance(own, [other(inputs) for other in others], task.bags, found)
 
 
 MAKERS = {"conformal": _conformal, "closed": _closed, "bootstrap": _bootstrap, "bayes": _bayes}
