@@ -1,7 +1,6 @@
 """An interval for every quantifier: `predict_interval` for one bag, `predict_interval_bags` for many."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -16,7 +15,7 @@ from quanet.uncertainty.choice import NONE, Method, check_options, choose, resam
 from quanet.uncertainty.closed import Ends, closed_form, closed_form_of
 from quanet.uncertainty.conformal import Calibrations, Errors, calibrations_of
 from quanet.uncertainty.held import Held, Likelihoods, brought_ahead, held_of, remembered
-from quanet.uncertainty.learning import learning_covariance, relearnt_likelihoods
+from quanet.uncertainty.learning import learning_covariance
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.steady import Steadied
 
@@ -230,13 +229,10 @@ def _learning(task: _Task, likelihoods: Likelihoods) -> FloatArray:
     """What calibrating on other held-out rows would change: (b, k, k)."""
     if task.held is None:
         return np.zeros((*task.estimate.shape, task.estimate.shape[1]))
-    make, inputs = partial(relearnt_likelihoods, task.held), task.inputs
-    others = remembered(task.quantifier, "relearnt likelihoods", make) if task.kept else make()
-    own = likelihoods(inputs)
     found = np.empty_like(task.estimate)
-    for positions, stack in task.bags.gather(own):
+    for positions, stack in task.bags.gather(likelihoods(task.inputs)):
         found[positions] = likelihoods.prevalences(stack)
-    return learning_covariance(own, [other(inputs) for other in others], task.bags, found)
+    return learning_covariance(likelihoods(task.held.inputs), task.held, found)
 
 
 MAKERS = {"conformal": _conformal, "closed": _closed, "bootstrap": _bootstrap, "bayes": _bayes}

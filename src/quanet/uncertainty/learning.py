@@ -1,61 +1,57 @@
 r"""How uncertain what was learnt from held-out rows makes an estimate by maximum likelihood.
 
-Posteriors are calibrated on few rows. Other rows would have given other likelihoods :math:`L^r`, and so another
-estimate. To first order it moves with the score,
+Likelihoods L are learnt from few instances. At prevalences p the mean score of a bag should be 1 for every class; how
+far it is off, because other instances would have given other likelihoods, shows in the scores of held-out instances:
 
-.. math:: \delta_r = A\,(s^r - \bar s), \qquad s^r_c = \frac1n \sum_i \frac{L^r_{ic}}{\sum_a p_a L^r_{ia}}, \qquad
-          A = J^{-1} - \frac{J^{-1} 1 1^T J^{-1}}{1^T J^{-1} 1}
+.. math:: A \Big(\sum_c \frac{p_c^2}{m_c} \mathrm{cov}_c(s)\Big) A^T, \qquad s_{ic} = \frac{L_{ic}}{\sum_a p_a L_{ia}},
+          \qquad A = J^{-1} - \frac{J^{-1} 1 1^T J^{-1}}{1^T J^{-1} 1}
 
-with the observed information J at the prevalences p. Unlike estimates that are learnt again, these are not cut off at 0
-and 1, where all estimates would be the same and nothing would seem uncertain.
+with :math:`m_c` independent held-out instances of class c and the information J at p (a sandwich; White 1982). Unlike
+estimates that are learnt again, this is not cut off at 0 and 1, where all estimates would be the same and nothing would
+seem uncertain; and it holds where the calibration's family does not contain the truth.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from quanet.arrays import FloatArray
-from quanet.bags import Bags
-from quanet.uncertainty.held import REPLICATES, Held, Likelihoods, resampled
+from quanet.uncertainty.held import Held, worth
+
+MOST = 2_000  # held-out instances of a class that covariances are found from
+AT_A_TIME = 2**20  # numbers held together
 
 
-def relearnt_likelihoods(held: Held) -> list[Likelihoods]:
-    """What likelihoods would be had their calibration been learnt from resamples of held-out rows."""
-    rng = np.random.default_rng(0)
-    others = [resampled(held, rng, posteriors=True) for _ in range(REPLICATES)]
-    return [Likelihoods(other, other.counts / len(other.codes)) for other in others]
-
-
-def learning_covariance(
-    own: FloatArray, others: Sequence[FloatArray], bags: Bags, prevalences: FloatArray
-) -> FloatArray:
-    """Covariance (b, k, k) of the bags' estimates that comes from what was learnt.
+def learning_covariance(likelihoods: FloatArray, held: Held, prevalences: FloatArray) -> FloatArray:
+    """Covariance (b, k, k) of estimates that comes from what was learnt.
 
     Parameters
     ----------
-    own : likelihoods (n, k) of a pool's instances.
-    others : the same, learnt from other rows.
-    bags : of the pool.
-    prevalences : (b, k) above 0, near the bags' estimates.
+    likelihoods : (m, k) of the held-out instances.
+    held : these instances; their inputs begin with posteriors.
+    prevalences : (b, k) above 0, near the estimates.
     """
     b, k = prevalences.shape
-    if len(others) < 2:
-        return np.zeros((b, k, k))
-    scores = np.empty((len(others), b, k))
-    for r, other in enumerate(others):
-        for positions, stack in bags.gather(other):
-            scores[r, positions] = _scaled(stack, prevalences[positions]).mean(axis=1)
-    slope = np.empty((b, k, k))
-    for positions, stack in bags.gather(own):
-        scaled = _scaled(stack, prevalences[positions])
-        slope[positions] = _inverse(np.swapaxes(scaled, 1, 2) @ scaled / stack.shape[1])
-    moves = np.einsum("bcd,rbd->rbc", slope, scores - scores.mean(axis=0))
-    return np.einsum("rbc,rbd->bcd", moves, moves) / (len(others) - 1)
+    parts = [_spaced(likelihoods[members]) for members in held.by_class()]
+    sizes = [worth(held.inputs[members, :k]) for members in held.by_class()]
+    together = max(1, AT_A_TIME // (k * max(map(len, parts))))
+    found = np.empty((b, k, k))
+    for start in range(0, b, together):
+        some = prevalences[start : start + together]
+        information, variance = np.zeros((2, len(some), k, k))
+        for c, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+            scores = part / (some @ part.T)[:, :, None]  # (b, m, k)
+            moments = np.swapaxes(scores, 1, 2) @ scores / len(part)
+            means = scores.mean(axis=1)
+            within = moments - means[:, :, None] * means[:, None, :]
+            information += some[:, c, None, None] * moments
+            variance += some[:, c, None, None] ** 2 / max(1.0, size - 1) * within
+        slope = _inverse(information)
+        found[start : start + together] = slope @ variance @ slope
+    return found
 
 
-def _scaled(stack: FloatArray, prevalences: FloatArray) -> FloatArray:
-    """Likelihoods (b, n, k) over their mixtures."""
-    return stack / (stack @ prevalences[:, :, None])
+def _spaced(rows: FloatArray) -> FloatArray:
+    """At most `MOST` of the rows, evenly spaced."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST)).round().astype(np.intp)]
 
 
 def _inverse(information: FloatArray) -> FloatArray:
