@@ -95,10 +95,15 @@ def table(found: Parts) -> str:
         f"Made by `benchmarks/interval_simulation.py`: Gaussian classes {DISTANCE:g} standard deviations apart, level "
         f"{LEVEL:.0%}. Python {platform.python_version()}, "
         + ", ".join(f"{one} {version(one)}" for one in names)
-        + f". Bags of every share were drawn for each of {max(map(len, found.values()))} training sets of each size.",
+        + ".",
+        "",
+        f"Four bags of every share were drawn for each of {min(map(len, found.values()))} to "
+        f"{max(map(len, found.values()))} training sets of each size; an entry tells how many after its width. With "
+        "20 of them it has a standard error of 2 to 3 points, with 6 of 4 to 5.",
         "",
         "An entry is the coverage in % of the class that is covered least (classes of the same true share are counted "
-        "together), and the mean width. Coverage near 100 % is natural where a share is 0 or 1: intervals end there.",
+        "together), the mean width, and the training sets. Coverage near 100 % is natural where a share is 0 or 1: "
+        "intervals end there.",
         "",
     ]
     for name, k, target in dict.fromkeys((cell[0], cell[2], cell[5]) for cell in cells):
@@ -119,7 +124,7 @@ def table(found: Parts) -> str:
 def _entry(entries: list[dict[str, Any]] | None) -> str:
     if not entries:
         return ""
-    return f"{100 * _least(entries):.0f} ({np.mean([one['width'] for one in entries]):.3f})"
+    return f"{100 * _least(entries):.0f} ({np.mean([one['width'] for one in entries]):.3f}; {len(entries)})"
 
 
 def _least(entries: list[dict[str, Any]]) -> float:
@@ -129,9 +134,18 @@ def _least(entries: list[dict[str, Any]]) -> float:
 
 def _summary(cells: dict[tuple[str, ...], list[dict[str, Any]]], kinds: list[str]) -> list[str]:
     """For each kind and number of classes: the mean over cells of the least coverage, and the lowest of them."""
-    lines = ["## Over all of them", "", "| intervals | classes | mean | lowest | where |", "|---|---|---|---|---|"]
+    lines = [
+        "## Over all of them",
+        "",
+        "The lowest of many entries is below 95 by chance alone: among 24 of 20 training sets by 4 to 6 points.",
+        "",
+        "| intervals | classes | mean | lowest | where |",
+        "|---|---|---|---|---|",
+    ]
     for kind, k in itertools.product(kinds, sorted({cell[2] for cell in cells})):
         mine = {cell: _least(entries) for cell, entries in cells.items() if cell[1] == kind and cell[2] == k}
+        if not mine:
+            continue
         lowest = min(mine, key=lambda cell: mine[cell])
         where = f"{lowest[0]}, training {lowest[3]}, n = {lowest[4]}, target {lowest[5]}, {lowest[6]}"
         mean = 100 * float(np.mean(list(mine.values())))

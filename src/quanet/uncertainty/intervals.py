@@ -91,6 +91,10 @@ def predict_interval(
     All of them suppose that only prevalences have changed since training. Where instances of a class have changed
     too, intervals hold the truth less often than they say.
 
+    `benchmarks/results/interval-simulation.md` has the coverage of every kind from a vertex of the simplex to its
+    centre, and `docs/how-to/intervals.md` says where a kind must not be used. At shares of 0 and 1 intervals hold the
+    truth more often than they say, since they end there.
+
     Where a method's bias is known from held-out rows, as that of CC, the interval lies where the truth may be, and is
     widened to hold the estimate too. So it does where maximum likelihood on the same posteriors shows part of an
     estimate's error, and where the classifier is known to be ahead of those of its folds (`quanet.lead`).
