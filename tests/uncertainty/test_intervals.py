@@ -276,3 +276,12 @@ def test_too_few_held_out_instances_are_said_with_how_many_would_do():
     with pytest.raises(InvalidData, match=r"at least 2 held-out .* there are none of class 1"):
         CC().fit(X, y).predict_interval(X, method="closed", held_out=(X[y == 0], y[y == 0]))
     assert quantifier.predict_interval(X, method="closed").width[1] > 0
+
+
+def test_one_held_out_instance_of_a_class_leaves_a_bootstrap_with_a_warning():
+    posteriors = np.random.default_rng(0).dirichlet([1, 1], size=60)
+    quantifier = PACC("precomputed").fit(posteriors, np.repeat([0, 1], [59, 1]))
+    with pytest.warns(QuanetWarning, match="at least 2 held-out instances of every class; there are 1 of class 1"):
+        found = quantifier.predict_interval(posteriors)
+    assert found.method == "bootstrap"
+    assert found.frame()["note"].tolist() == ["not enough held-out instances: the bias is unknown"] * 2

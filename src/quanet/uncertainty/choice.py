@@ -33,7 +33,7 @@ LEAST_HELD = 2  # held-out instances of a class, to see how its instances differ
 DRAWS = 20_000  # of the bootstrap, over all bags together
 RESAMPLES = (100, 1000)  # of one bag: the fewest and the most
 ALONE = "one instance: any share is possible"
-UNKNOWN_BIAS = "no held-out instances: the bias is unknown"
+UNKNOWN_BIAS = "not enough held-out instances: the bias is unknown"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +84,7 @@ def choose(quantifier: Quantifier, method: str, held: Held | None, sizes: IntArr
 def resamples_of(resamples: int | None, level: float, bags: int) -> int:
     """How often the bootstrap draws a bag, or `InvalidSetting` if that is too rare for the level.
 
-    It takes its time for every bag, so that each of many gets fewer draws.
+    It takes its time for every bag, so that each of many `bags` gets fewer draws.
 
     Examples
     --------

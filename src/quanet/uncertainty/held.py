@@ -105,8 +105,10 @@ def replicates(quantifier: Quantifier) -> list[Quantifier]:
 def _relearn(quantifier: Quantifier) -> list[Quantifier]:
     held = held_of(quantifier, None)
     assert held is not None
-    rng = np.random.default_rng(0)
     made: list[Quantifier] = []
+    if held.counts.min() == 0:  # nothing to draw a class from
+        return made
+    rng = np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # fit has said it already
         for _ in range(REPLICATES):

@@ -83,7 +83,8 @@ def predict_interval(
     held_out : instances and labels that the quantifier has not been fitted to, (X, y). None uses what fit has kept.
         Methods that learn nothing from held-out rows, such as CC, keep none: then intervals are those of a bootstrap
         of the bag alone, with a warning.
-    resamples : of the bootstrap; None means 1,000 a bag, fewer for each of many bags, more for a level above 99.6 %.
+    resamples : of the bootstrap. None means 1,000 a bag, more for a level above 99.6 %; with "auto" fewer for each of
+        many bags, 100 at least.
     rng : seed.
 
     Notes
@@ -153,7 +154,7 @@ def predict_interval_bags(
         read = estimate[places] if mine is quantifier else mine._aggregate_bags(mine._rows(inputs), some)  # noqa: SLF001
         own, kept, draws = target == "bag", held_out is None, None
         if kind == "bootstrap":
-            draws = resamples_of(resamples, level, len(bags))
+            draws = resamples_of(resamples, level, len(bags) if method == "auto" else 1)
         task = _Task(mine, inputs, some, places, read, choice.held, level, own, draws, rng, kept)
         lower[places], upper[places], covariance[places] = MAKERS[kind](task)
     # What is not a prevalence cannot be true; and an interval without its estimate would only confuse.
