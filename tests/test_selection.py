@@ -41,11 +41,14 @@ def test_the_metric_decides(metric, clouds):
     X, y = clouds
     search = GridSearchQ(SVMQ(), {"C": [0.01, 1.0], "tol": [0.1, 0.5]}, protocol=FEW, metric=metric).fit(X, y)
     seen, held = make_folds(X, y, np.array([0, 1]), 0.4)[0]
-    chosen = SVMQ(**search.best_setting_).fit(X[seen], y[seen])
-    # A path stops at another point within the tolerance than a fit alone, hence the width.
-    assert evaluate(chosen, X[held], y[held], FEW, rng=0).error(metric).mean() == pytest.approx(
-        search.best_error_, rel=0.5
-    )
+    errors = {}
+    for tol in (0.1, 0.5):  # along the same paths, since a fit alone stops at another point within the tolerance
+        for C, fitted in zip((0.01, 1.0), SVMQ(tol=tol).fit_path(X[seen], y[seen], [0.01, 1.0]), strict=True):
+            errors[C, tol] = evaluate(fitted, X[held], y[held], FEW, rng=0).error(metric).mean()
+    for setting, error in zip(search.settings_, search.errors_, strict=True):
+        assert error == pytest.approx(errors[setting["C"], setting["tol"]], rel=1e-9)
+    assert search.best_error_ == pytest.approx(min(errors.values()), rel=1e-9)
+    assert errors[search.best_setting_["C"], search.best_setting_["tol"]] == pytest.approx(search.best_error_, rel=1e-9)
 
 
 def test_processes_change_nothing(clouds):

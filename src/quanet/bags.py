@@ -107,6 +107,27 @@ class Bags:
         if self.flat.max() >= n:
             raise InvalidBags(f"row number {self.flat.max()} is outside the pool, which has {n} instances.")
 
+    def take(self, positions: IntArray) -> "Bags":
+        """The bags at the given positions, with their labels."""
+        starts = np.cumsum(self.sizes) - self.sizes
+        members = [self.flat[starts[at] : starts[at] + self.sizes[at]] for at in positions.tolist()]
+        prevalences = None if self._prevalences is None else self._prevalences[positions]
+        return Bags(members, prevalences, self.labels[positions])
+
+    def shares(self, codes: IntArray, k: int) -> FloatArray:
+        """Shares (b, k) of k classes in every bag, for a pool whose instances have these classes (n,).
+
+        Examples
+        --------
+        >>> Bags([[0, 1], [1, 2]]).shares(np.array([0, 0, 1]), 2)
+        array([[1. , 0. ],
+               [0.5, 0.5]])
+        """
+        self.check_pool(len(codes))
+        owners = np.repeat(np.arange(len(self)), self.sizes)
+        counts = np.bincount(owners * k + codes[self.flat], minlength=len(self) * k).reshape(len(self), k)
+        return counts / self.sizes[:, None]
+
     def gather(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Rows of the bags, (g, n, d), with the bags' positions (g,): a bounded number of them at a time."""
         self.check_pool(len(rows))

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,9 @@ from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.metrics import absolute_error
 from quanet.shrinkage import one_hot, shrinkage_of, warn_of_shrinkage
 from quanet.simplex import classes_of, count, encode, prevalence_of
+
+if TYPE_CHECKING:
+    from quanet.uncertainty.regions import Interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,13 +141,15 @@ class Quantifier(BaseEstimator, ABC):
         """Minus the absolute error on one bag, so that more is better, as scikit-learn's searches expect."""
         return -float(absolute_error(prevalence_of(y, self.classes_), self.predict(X)))
 
-    def predict_interval(self, X: Any, level: float = 0.95, **options: Any) -> Any:
+    def predict_interval(self, X: Any, level: float = 0.95, **options: Any) -> "Interval":
         """Prevalences of one bag with lower and upper ends: `quanet.predict_interval`, which has the options."""
-        return import_module("quanet").predict_interval(self, X, level, **options)
+        found: Interval = import_module("quanet").predict_interval(self, X, level, **options)
+        return found
 
-    def predict_interval_bags(self, X: Any, bags: Bags, level: float = 0.95, **options: Any) -> Any:
+    def predict_interval_bags(self, X: Any, bags: Bags, level: float = 0.95, **options: Any) -> "Interval":
         """Prevalences of bags of a pool X with lower and upper ends: `quanet.predict_interval_bags`."""
-        return import_module("quanet").predict_interval_bags(self, X, bags, level, **options)
+        found: Interval = import_module("quanet").predict_interval_bags(self, X, bags, level, **options)
+        return found
 
     def _aggregate_bags(self, rows: FloatArray, bags: Bags) -> FloatArray:
         """Prevalences (b, k) of bags of rows (n, d), a bounded number of them at a time."""

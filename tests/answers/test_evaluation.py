@@ -1,11 +1,15 @@
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from quanet import APP, CC, EMQ, KMM, PACC, DyS, Gaussians, GridSearchQ, evaluate
-from quanet.answers.drawing import Drawing, draw_bags
+from quanet import APP, CC, EMQ, KMM, PACC, ByGroup, DyS, Gaussians, GridSearchQ, evaluate
+from quanet.answers.drawing import Drawing, Drawn, draw_bags
+from quanet.answers.estimating import estimate_shares
 from quanet.answers.evaluation import evaluate_model, posteriors_in
 from quanet.answers.reading import Reading
+from quanet.errors import QuanetWarning
 
 DRAWING = Drawing(bag_size=60, repeats=3)
 
@@ -59,6 +63,26 @@ def test_the_whole_file_is_one_bag_with_its_truth(data, found):
     assert [one.name for one in found.diagnosis][:2] == ["prior shift", "prevalence"]
     assert found.limit is not None
     assert 0 < found.limit.errors.mean() < found.results["EMQ"].error().mean() * 2
+
+
+@pytest.mark.parametrize("kind", [EMQ, DyS, CC])
+def test_the_intervals_are_those_that_predict_gives_for_the_same_bags(data, kind):
+    # Groups of 1, 10, 19, 20 and 150 instances: by their sizes they get different kinds of intervals.
+    X, y = data[1][0][:200], data[1][1][:200]
+    codes = np.repeat(np.arange(5, dtype=np.int32), [1, 10, 19, 20, 150])
+    quantifier = kind().fit(*data[0])
+    reading = Reading(quantifier.read(X), codes, [(f"g{g}",) for g in range(5)], {}, None)
+    bags = ByGroup(groups=codes).draw(y, rng=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuanetWarning)
+        shares = estimate_shares(quantifier, reading)
+        direct = quantifier.predict_interval_bags(X, bags)
+    measured = evaluate_model(quantifier, reading, y, Drawn(bags, "by group"))
+    assert measured.interval.method == shares.interval.method == direct.method
+    for end in ("estimate", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(measured.interval, end), getattr(shares.interval, end))
+        np.testing.assert_array_equal(getattr(measured.interval, end), getattr(direct, end))
+        np.testing.assert_array_equal(getattr(measured.whole, end), getattr(shares.total, end))
 
 
 def test_a_search_is_judged_as_what_it_has_chosen(data, fitted):

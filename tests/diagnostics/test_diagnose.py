@@ -131,7 +131,7 @@ def test_a_method_without_posteriors_names_one_with():
     [
         ({"level": 1.0}, InvalidSetting, "between 0 and 1"),
         ({"level": 0}, InvalidSetting, "between 0 and 1"),
-        ({"X": X[:1]}, InvalidBags, "at least 2"),
+        ({"X": X[:0]}, InvalidBags, "no instance"),
         ({"X_held": X[:50]}, InvalidData, "belong together"),
         ({"X_held": X[:50], "y_held": [7] * 50}, InvalidData, "label 7"),
         ({"X_held": X[:50], "y_held": [0] * 50}, InvalidData, "class 1 has 0 held-out instances"),
@@ -162,3 +162,10 @@ def test_findings_are_found_by_place_and_name_and_the_worst_counts():
     assert str(found[:2]) == "ok: It is ok.\nnote: It is note."
     with pytest.raises(KeyError, match="no finding is called 'size'"):
         found["size"]
+
+
+def test_one_instance_is_told_what_cannot_be_checked():
+    found = diagnose(FITTED, X[:1])
+    assert [one.name for one in found] == ["bag size"]
+    assert found.severity == "alarm"
+    assert "prior shift, prevalence, classifier and sureness cannot be checked" in found[0].sentence

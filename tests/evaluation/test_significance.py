@@ -7,10 +7,13 @@ from scipy import stats
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.evaluation.significance import (
     alike,
+    coverage_test,
     critical_distance,
     friedman_test,
     holm,
+    least_wilcoxon,
     paired_t_test,
+    runs_for_wilcoxon,
     wilcoxon_test,
 )
 from tests.strategies import SEEDS
@@ -149,3 +152,23 @@ def test_what_cannot_be_tested_says_why():
         friedman_test([[0.1, np.nan], [0.1, 0.2]])
     with pytest.raises(InvalidSetting, match="got 1 methods, 5 blocks"):
         critical_distance(1, 5)
+
+
+@pytest.mark.parametrize("runs", [2, 5, 8])
+def test_the_least_p_of_wilcoxon_is_that_of_differences_of_one_sign(runs):
+    errors = np.arange(1.0, runs + 1)
+    assert wilcoxon_test(2 * errors, errors) == pytest.approx(least_wilcoxon(runs))
+
+
+@pytest.mark.parametrize("tests", [1, 3, 9])
+def test_so_many_runs_are_needed_and_no_fewer(tests):
+    runs = runs_for_wilcoxon(0.05, tests)
+    assert least_wilcoxon(runs, tests) < 0.05 <= least_wilcoxon(runs - 1, tests)
+
+
+def test_coverage_of_one_class_of_many_is_tested_with_correction():
+    covered = np.ones((60, 4), dtype=bool)
+    covered[:12, 2] = False
+    p, direction = coverage_test(covered, 0.95)
+    assert direction == -1
+    assert p == pytest.approx(4 * stats.binomtest(48, 60, 0.95).pvalue)

@@ -8,9 +8,10 @@ import pytest
 from quanet.courses import Change
 from quanet.errors import InvalidData
 from quanet.report.bagged import coverage_chart
+from quanet.report.comparison import summarize_comparison
 from quanet.report.corrections import summarize_correction
 from quanet.report.course import summarize_course
-from quanet.report.evaluation import _coverage, summarize_comparison, summarize_evaluation
+from quanet.report.evaluation import _coverage, summarize_evaluation
 from quanet.uncertainty.judge_groups import ErrorTest
 from tests.report.made_answers import (
     made_comparison,
@@ -69,10 +70,18 @@ def test_coverage_is_counted_by_the_true_share():
 
 
 @pytest.mark.parametrize(
-    ("covered", "words"),
-    [(0.8, "they promise more than they keep"), (0.95, "hold the truth."), (0.999, "wider than they need be")],
+    ("inside", "bags", "words"),
+    [
+        (160, 200, "80.0 % of the 95 % intervals hold the truth, fewer than they should (exact binomial test over 200"),
+        (190, 200, "does not differ significantly from 95 % (exact binomial test over 200 bags, p = 1.000)."),
+        (200, 200, "more than they need to (exact binomial test over 200 bags, p < .001): they are wider"),
+        (11, 11, "p = 1.000). So few bags cannot show that intervals are too wide."),
+        (9, 11, "does not differ significantly"),
+        (6, 11, "fewer than they should"),
+    ],
 )
-def test_coverage_is_judged_in_words(covered, words):
+def test_coverage_is_judged_only_where_a_test_says_more_than_chance(inside, bags, words):
+    covered = np.repeat(np.arange(bags)[:, None] < inside, 2, axis=1).astype(float)
     assert words in _coverage(covered, 0.95)
 
 
@@ -81,8 +90,8 @@ def test_a_comparison_names_the_best_and_those_as_good():
     summary = summarize_comparison(comparison)
     best, counted = comparison.results["QuaNet"], comparison.results["CC"]
     assert summary.answer == (
-        f"QuaNet is the best of 5 methods: it errs by {points(best)} percentage points on average, a plain count by "
-        f"{points(counted)} points; EMQ may be as good."
+        f"QuaNet has the smallest error of 5 methods: it errs by {points(best)} percentage points on average, a plain "
+        f"count by {points(counted)} points; EMQ may be as good."
     )
     assert summary.sections[0].paragraphs[0].startswith("No significant difference from QuaNet: EMQ (paired test of AE")
     assert "SVMQ could not run on these data: it is for two classes." in summary.sections[0].paragraphs
@@ -105,6 +114,14 @@ def test_a_comparison_without_equals_says_so():
     summary = summarize_comparison(worse)
     assert summary.sections[0].paragraphs[0].startswith("All others are significantly worse than QuaNet")
     assert "may be as good" not in summary.answer
+
+
+def test_one_bag_is_no_test():
+    comparison = made_comparison(methods=3)
+    alone = replace(comparison, p_values={"ae": np.full(3, np.nan)}, failed={}, limit=None)
+    summary = summarize_comparison(alone)
+    assert summary.sections[0].paragraphs[0] == "Differences are not tested: a paired test needs at least two bags."
+    assert "significantly" not in summary.answer
 
 
 def test_a_correction_stands_beside_the_judge():

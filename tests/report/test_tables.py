@@ -164,3 +164,17 @@ def test_what_lies_within_the_critical_distance_is_marked():
     notes = ranking_table(score(cells, ["ae"]), blocks="datasets").notes
     assert "Not ranked, as they are incomplete: CC." in notes
     assert any(note.startswith("Ranks over 2 datasets") for note in notes)
+
+
+def test_a_test_that_cannot_be_significant_says_so():
+    notes = " ".join(ranking_table(score(noisy_cells(["imdb"], runs=5), ["ae"])).notes)
+    methods = len(ranking_table(score(noisy_cells(["imdb"], runs=5), ["ae"])).rows)
+    least = f"{(methods - 1) / 16:.3f}".replace("0.", ".", 1)
+    assert f"Wilcoxon's test cannot be significant here: with 5 runs of datasets and {methods - 1} comparisons" in notes
+    assert f"its least p is {least}." in notes
+    assert "cannot be significant" not in " ".join(ranking_table(score(noisy_cells(runs=6), ["ae"])).notes)
+
+
+def test_ranks_of_very_few_runs_cannot_reach_the_critical_distance():
+    notes = " ".join(ranking_table(score(noisy_cells(["imdb"], runs=2), ["ae"])).notes)
+    assert "Nemenyi's test cannot be significant here" in notes

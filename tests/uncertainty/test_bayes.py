@@ -13,6 +13,7 @@ from quanet.uncertainty.bayes import (
     likelihood_posterior,
     number_draws,
     shortest,
+    with_learning,
 )
 
 
@@ -55,11 +56,11 @@ def test_gibbs_draws_agree_with_the_exact_posterior():
     rng = np.random.default_rng(1)
     confusions = np.array([[80, 15], [20, 85]])
     exact = label_posterior(np.array([30]), 60, confusions) @ (np.arange(61) / 60)
-    drawn = label_draws(np.array([[30, 30]]), confusions, own=True, rng=rng)[:, 0, 1].mean()
+    drawn = label_draws(np.array([[30, 30]]), confusions, weights=np.ones(2), own=True, rng=rng)[:, 0, 1].mean()
     assert drawn == pytest.approx(float(exact[0]), abs=0.03)
     values = np.repeat([[1.0, 0.2], [0.3, 1.0]], 20, axis=0)[None]
     exact = likelihood_posterior(values, np.array([[0.5, 0.5]])) @ (np.arange(41) / 40)
-    drawn = likelihood_draws(values, np.array([[0.5, 0.5]]), own=True, rng=rng)[:, 0, 1].mean()
+    drawn = likelihood_draws(values, np.array([[0.5, 0.5]]), weights=np.ones(2), own=True, rng=rng)[:, 0, 1].mean()
     assert drawn == pytest.approx(float(exact[0]), abs=0.03)
 
 
@@ -68,3 +69,20 @@ def test_the_shortest_interval_reaches_the_end_where_the_posterior_is_highest():
     lower, upper = shortest(draws, 0.95)
     assert lower[0, 0] == 0
     assert upper[0, 0] == pytest.approx(0.95**3, abs=0.01)
+
+
+def test_the_shortest_interval_reaches_the_end_though_no_draw_does():
+    draws = np.random.default_rng(0).beta([1, 40], [40, 1], size=(1000, 2))[:, None, :]
+    lower, upper = shortest(draws, 0.95)
+    assert draws.min() > 0
+    assert (lower[0, 0], upper[0, 1]) == (0, 1)
+    assert upper[0, 0] == pytest.approx(beta(1, 40).ppf(0.95), rel=0.1)
+    lower, upper = shortest(np.random.default_rng(0).beta(20, 20, size=(1000, 1, 1)), 0.95)
+    assert 0 < lower[0, 0] < upper[0, 0] < 1
+
+
+def test_draws_move_by_what_other_held_out_rows_would_change():
+    covariance = 0.01 * np.array([[[1.0, -1.0], [-1.0, 1.0]]])
+    moved = with_learning(np.full((4000, 1, 2), 0.5), covariance, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(moved.sum(axis=2), 1)
+    np.testing.assert_allclose(moved.std(axis=0), 0.1, rtol=0.05)

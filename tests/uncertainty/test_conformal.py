@@ -8,7 +8,8 @@ from quanet import ACC, Gaussians
 from quanet.simplex import count
 from quanet.uncertainty import conformal
 from quanet.uncertainty.conformal import Calibrations, Errors, _learnt, calibrate_errors, draw_bags, least_held
-from quanet.uncertainty.held import Held, invert, towards_the_ends
+from quanet.uncertainty.held import Held
+from quanet.uncertainty.inversion import invert, towards_the_ends
 
 SHARES = towards_the_ends(21)
 

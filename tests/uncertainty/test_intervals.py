@@ -6,7 +6,7 @@ from sklearn.exceptions import NotFittedError
 
 import quanet
 from quanet import ACC, APP, CC, EMQ, PACC, PCC, UPP, Bags, Gaussians, GridSearchQ, OneVsRest, TrainPrevalence
-from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
+from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.uncertainty import held as memory
 
 METHODS = ("conformal", "closed", "bootstrap", "bayes")
@@ -166,10 +166,6 @@ def test_a_level_is_a_probability(level):
 def test_bad_input():
     X, y = drawn(2, 200, 0)
     quantifier = PACC().fit(X, y)
-    with pytest.raises(InvalidBags, match=r"bag .* has one instance"):
-        quantifier.predict_interval(X[:1])
-    with pytest.raises(InvalidBags, match="bag 'May' has one instance"):
-        quantifier.predict_interval_bags(X, Bags([[0, 1], [2]], labels=["June", "May"]))
     with pytest.raises(InvalidSetting, match="method is one of auto, conformal, closed, bootstrap, bayes; got 'magic'"):
         quantifier.predict_interval(X, method="magic")
     with pytest.raises(InvalidSetting, match="target is one of bag, source; got 'world'"):
@@ -183,6 +179,94 @@ def test_bad_input():
         plain.predict_interval(X, method="bayes")
 
 
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_a_bag_of_one_instance_has_an_estimate_and_any_share_is_possible(method):
+    X, y = drawn(2, 200, 0)
+    found = (
+        PACC()
+        .fit(X, y)
+        .predict_interval_bags(X, Bags([[0, 1, 2, 3], [2]], labels=["June", "May"]), method=method, resamples=100)
+    )
+    np.testing.assert_array_equal([found.lower[1], found.upper[1]], [[0, 0], [1, 1]])
+    np.testing.assert_allclose(found.estimate[1].sum(), 1)
+    assert found.width[0].max() < 1
+    assert found.notes.tolist() == ["", "one instance: any share is possible"]
+
+
+def test_a_bag_has_the_same_interval_whatever_the_sizes_of_its_neighbours():
+    X, y = drawn(2, 400, 0)
+    quantifier = EMQ().fit(X, y)
+    bags = Bags([np.arange(300), np.arange(10), [7]])
+    together = quantifier.predict_interval_bags(X, bags)
+    assert together.method == "closed, conformal, none"
+    for at, (members, method) in enumerate(
+        zip(([*range(300)], [*range(10)], [7]), ("closed", "conformal", "none"), strict=True)
+    ):
+        alone = quantifier.predict_interval(X[members])
+        assert alone.method == method
+        np.testing.assert_allclose(alone.lower, together.lower[at])
+        np.testing.assert_allclose(alone.upper, together.upper[at])
+
+
+def test_only_a_bootstrap_needs_resamples_for_a_high_level():
+    X, y = drawn(2, 300, 0)
+    quantifier = PACC().fit(X, y)
+    assert quantifier.predict_interval(X, 0.999).method == "closed"
+    assert quantifier.predict_interval(X, 0.999, resamples=10).method == "closed"
+    with pytest.raises(InvalidSetting, match=r"level of 0\.999 needs at least 2000 resamples; got 1000"):
+        quantifier.predict_interval(X, 0.999, method="bootstrap", resamples=1000)
+    assert quantifier.predict_interval(X[:30], 0.999, method="bootstrap").width[0] > 0
+
+
+def test_a_table_names_its_groups_and_tells_their_size_and_plain_count():
+    X, y = drawn(2, 300, 0)
+    quantifier = PACC().fit(X, y)
+    found = quantifier.predict_interval_bags(X, Bags([np.arange(100), [5]], labels=["May", "June"]))
+    table = found.frame()
+    assert list(table) == ["group", "n", "class", "estimate", "lower", "upper", "counted", "note"]
+    assert table["group"].tolist() == ["May", "May", "June", "June"]
+    assert table["n"].tolist() == [100, 100, 1, 1]
+    assert table["class"].tolist() == [0, 1, 0, 1]
+    labels = quantifier.represent(X[:100]).argmax(axis=1)
+    np.testing.assert_allclose(table["counted"][:2], [np.mean(labels == 0), np.mean(labels == 1)])
+    assert table["note"].tolist() == ["", ""] + ["one instance: any share is possible"] * 2
+    one = quantifier.predict_interval(X[:100]).frame()
+    assert one["group"].tolist() == ["all", "all"]
+    assert np.isnan(TrainPrevalence().fit(X, y).predict_interval(X, held_out=(X, y)).frame()["counted"]).all()
+
+
+@pytest.mark.parametrize("method", ["conformal", "bootstrap"])
+def test_intervals_estimate_bags_as_the_quantifier_does(method):
+    class Counting(PACC):
+        bags = 0
+        inside = False
+
+        def _aggregate_bags(self, rows, bags):
+            type(self).bags += len(bags)
+            self.inside = True
+            try:
+                return super()._aggregate_bags(rows, bags)
+            finally:
+                self.inside = False
+
+        def aggregate(self, rows):
+            assert self.inside  # by its own way to estimate many bags, which may run on another device
+            return super().aggregate(rows)
+
+    X, y = drawn(2, 200, 0)
+    quantifier = Counting().fit(X, y)
+    found = predict_unsteadied(quantifier, X, method)
+    assert Counting.bags > 0
+    assert found.width[0] > 0
+
+
+def predict_unsteadied(quantifier, X, method):
+    """Intervals of the quantifier itself, without maximum likelihood next to it."""
+    return quantifier.predict_interval(
+        X[:50], method=method, held_out=(X, (X[:, 0] > X[:, 1]).astype(int)), resamples=100
+    )
+
+
 def test_too_few_held_out_instances_are_said_with_how_many_would_do():
     X, y = drawn(2, 200, 0)
     rows = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:12]]
@@ -192,3 +276,12 @@ def test_too_few_held_out_instances_are_said_with_how_many_would_do():
     with pytest.raises(InvalidData, match=r"at least 2 held-out .* there are none of class 1"):
         CC().fit(X, y).predict_interval(X, method="closed", held_out=(X[y == 0], y[y == 0]))
     assert quantifier.predict_interval(X, method="closed").width[1] > 0
+
+
+def test_one_held_out_instance_of_a_class_leaves_a_bootstrap_with_a_warning():
+    posteriors = np.random.default_rng(0).dirichlet([1, 1], size=60)
+    quantifier = PACC("precomputed").fit(posteriors, np.repeat([0, 1], [59, 1]))
+    with pytest.warns(QuanetWarning, match="at least 2 held-out instances of every class; there are 1 of class 1"):
+        found = quantifier.predict_interval(posteriors)
+    assert found.method == "bootstrap"
+    assert found.frame()["note"].tolist() == ["not enough held-out instances: the bias is unknown"] * 2

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quanet.answers.judgements import cells_of, check_human, check_judged, human_part, present
 from quanet.answers.shares import Key
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
-from quanet.diagnostics.diagnose import WIDE
+from quanet.diagnostics.checks import WIDE
 from quanet.errors import InvalidSetting
 from quanet.simplex import encode
 from quanet.uncertainty.judge_groups import ErrorTest, compare_errors, uses_own_labels

@@ -1,30 +1,28 @@
 """From instances that were read to the shares of their groups: estimates, intervals, plain counts, diagnoses."""
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from quanet.answers.reading import Reading
 from quanet.answers.shares import Key, Shares
-from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.arrays import BoolArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier, ReadInstances
+from quanet.diagnostics.checks import WIDE
 from quanet.diagnostics.contents import familiar_contents, unlike_training
-from quanet.diagnostics.diagnose import WIDE, diagnose, prior_shift_p_value, words_finding
+from quanet.diagnostics.diagnose import diagnose, prior_shift_p_value
 from quanet.diagnostics.findings import Diagnosis, Finding, shrinkage_findings
 from quanet.diagnostics.overlap import seen_finding
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.diagnostics.words import words_finding
+from quanet.errors import InvalidData
+from quanet.uncertainty.choice import FEW
 from quanet.uncertainty.intervals import predict_interval_bags
-from quanet.uncertainty.regions import Interval
 
 TEXTS = 2_000  # whose contents are compared with training's
 LARGEST = 100_000  # instances that a diagnosis looks at; of more, as many drawn at random
-DRAWS = 20_000  # of a bootstrap, over all groups together
-FEW = 20  # instances, below which a formula for many promises too much
 FEWEST = 100  # instances of a group that is diagnosed by itself
 MOST = 100  # groups that are diagnosed by themselves, the largest
 FALSE = 0.05  # share of groups among those found to have drifted that may be found so by chance
@@ -55,12 +53,12 @@ def estimate_shares(
     """
     say = progress or (lambda _: None)
     instances = reading.instances
-    bags = _bags(reading.codes)
+    bags = _bags(reading)
     say("intervals")
     everything = Bags(np.arange(len(instances))[None])
-    total = _intervals(quantifier, instances, everything, level, seed)
-    interval = _intervals(quantifier, instances, bags, level, seed) if len(bags) > 1 else total
-    counted = _counted(quantifier, instances, reading.codes, len(bags))
+    total = predict_interval_bags(quantifier, instances, everything, level, rng=seed)
+    interval = predict_interval_bags(quantifier, instances, bags, level, rng=seed) if len(bags) > 1 else total
+    counted = np.full(interval.estimate.shape, np.nan) if interval.counted is None else interval.counted
     weights = bags.sizes / bags.sizes.sum()
     say("diagnosis")
     return Shares(
@@ -71,7 +69,7 @@ def estimate_shares(
         interval=interval,
         counted=counted,
         small=(bags.sizes < FEW) | (interval.width.max(axis=1) > 2 * WIDE),
-        total=_first(total),
+        total=total.of_bag(0),
         total_counted=weights @ counted,
         diagnosis=diagnose_reading(quantifier, reading, level=level, seed=seed),
         diagnoses=_diagnoses(quantifier, reading, bags, seed) if len(bags) > 1 else ("",),
@@ -103,61 +101,11 @@ def _diagnosis(quantifier: Quantifier, instances: ReadInstances, level: float, s
         return Diagnosis([*shrinkage_findings(quantifier), Finding("diagnosis", "note", f"Not checked: {error}")])
 
 
-def _first(found: Interval) -> Interval:
-    return replace(
-        found,
-        estimate=found.estimate[0],
-        lower=found.lower[0],
-        upper=found.upper[0],
-        covariance=found.covariance[0],
-        sizes=found.sizes[0],
-    )
-
-
-def _bags(codes: Any) -> Bags:
-    """The instances of every group."""
-    order = np.argsort(codes, kind="stable")
-    return Bags(np.split(order, np.cumsum(np.bincount(codes))[:-1]))
-
-
-def _intervals(quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int) -> Interval:
-    """Intervals of bags; of one instance, which says nothing of how instances differ, everything from 0 to 1."""
-    k, sizes = len(quantifier.classes_), bags.sizes
-    estimate = quantifier.predict_bags(instances, bags)
-    lower, upper = np.zeros_like(estimate), np.ones_like(estimate)
-    covariance, method = np.broadcast_to(np.eye(k) / 4, (len(bags), k, k)).copy(), "none"
-    members = np.split(bags.flat, np.cumsum(sizes)[:-1])
-    # Formulas are for many instances; a few are compared with bags of as few.
-    for chosen, ways in (((sizes > 1) & (sizes < FEW), ("conformal", "auto")), (sizes >= FEW, ("auto",))):
-        places = np.flatnonzero(chosen)
-        if len(places):
-            some = Bags([members[at] for at in places])
-            found = _by_first(quantifier, instances, some, level, seed, (*ways, "bootstrap"))
-            lower[places], upper[places], covariance[places] = found.lower, found.upper, found.covariance
-            method = found.method
-    return Interval(estimate, lower, upper, covariance, sizes, level, method, quantifier.classes_)
-
-
-def _by_first(
-    quantifier: Quantifier, instances: ReadInstances, bags: Bags, level: float, seed: int, ways: tuple[Any, ...]
-) -> Interval:
-    """Intervals by the first way that the held-out instances are enough for."""
-    # A bootstrap takes its time for every bag, so that each of many gets fewer draws.
-    resamples = max(min(1000, DRAWS // len(bags)), 100, math.ceil(4 / (1 - level)))
-    for way in ways[:-1]:
-        with suppress(InvalidData, InvalidSetting):
-            return predict_interval_bags(quantifier, instances, bags, level, method=way, resamples=resamples, rng=seed)
-    return predict_interval_bags(quantifier, instances, bags, level, method=ways[-1], resamples=resamples, rng=seed)
-
-
-def _counted(quantifier: Quantifier, instances: ReadInstances, codes: Any, groups: int) -> FloatArray:
-    """Shares of predicted labels (g, k); NaN for a quantifier that predicts none."""
-    k = len(quantifier.classes_)
-    if not quantifier._reads_posteriors:  # noqa: SLF001
-        return np.full((groups, k), np.nan)
-    labels = instances.inputs[:, :k].argmax(axis=1)
-    counts = np.bincount(codes * k + labels, minlength=groups * k).reshape(groups, k)
-    return counts / counts.sum(axis=1, keepdims=True)
+def _bags(reading: Reading) -> Bags:
+    """The instances of every group, with its name."""
+    order = np.argsort(reading.codes, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(reading.codes))[:-1])
+    return Bags(members, labels=[", ".join(group) or "all" for group in reading.groups])
 
 
 def _diagnoses(quantifier: Quantifier, reading: Reading, bags: Bags, seed: int) -> tuple[str, ...]:

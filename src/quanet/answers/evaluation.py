@@ -1,8 +1,7 @@
 """How well a model does on labelled instances: what `quanet evaluate` answers."""
 
-import math
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -12,18 +11,15 @@ from quanet.answers.drawing import Drawn
 from quanet.answers.estimating import diagnose_reading
 from quanet.answers.reading import Reading
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.bags import Bags
 from quanet.base import Quantifier, ReadInstances
 from quanet.diagnostics.findings import Diagnosis
-from quanet.errors import InvalidData, QuanetWarning
+from quanet.errors import QuanetWarning
 from quanet.evaluation.limits import Limit, pool_limit
 from quanet.evaluation.results import Results
 from quanet.simplex import count, encode, prevalence_of
-from quanet.uncertainty.intervals import predict_interval_bags
+from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
 from quanet.uncertainty.regions import ROUNDING, Interval
 
-RESAMPLES = 100  # of every bag, where intervals are bootstrapped: over so many bags the coverage is known well enough
-OF_BAGS = ("estimate", "lower", "upper", "covariance", "sizes")
 FEWEST = 10  # of a class, to calibrate posteriors on the pool for the limit
 
 
@@ -130,14 +126,13 @@ def evaluate_model(
     with warnings.catch_warnings():
         # That a method has kept no held-out rows is said once, in the diagnosis, and not for every bag.
         warnings.simplefilter("ignore", QuanetWarning)
-        resamples = max(RESAMPLES, math.ceil(2 / (1 - level)))
-        interval = _intervals(quantifier, read, bags, level, resamples, rng)
-        whole = _intervals(quantifier, read, Bags([np.arange(len(read))]), level, 10 * resamples, rng)
+        interval = predict_interval_bags(quantifier, read, bags, level, rng=rng)
+        whole = predict_interval(quantifier, read, level, rng=rng)
     truth = bags.prevalences
     estimates = {named: interval.estimate}
     posteriors = posteriors_in(quantifier, read)
-    if posteriors is not None:
-        estimates.setdefault("CC", counted(posteriors, bags))
+    if interval.counted is not None:
+        estimates.setdefault("CC", interval.counted)
     estimates.setdefault("TrainPrevalence", np.tile(quantifier.prior_, (len(bags), 1)))
     inside = (truth >= interval.lower - ROUNDING) & (truth <= interval.upper + ROUNDING)
     return Evaluation(
@@ -146,7 +141,7 @@ def evaluate_model(
         covered=inside.astype(float),
         prior=quantifier.prior_,
         whole_truth=prevalence_of(labels, classes),
-        whole=replace(whole, **{name: getattr(whole, name)[0] for name in OF_BAGS}),
+        whole=whole,
         diagnosis=diagnose_reading(quantifier, reading, level=level, seed=rng),
         limit=None if posteriors is None else known_limit(posteriors, labels, classes, drawn.bag_size),
         protocol=drawn.protocol,
@@ -161,34 +156,8 @@ def posteriors_in(quantifier: Quantifier, read: ReadInstances) -> FloatArray | N
     return read.inputs[:, : len(quantifier.classes_)] if reads else None
 
 
-def counted(posteriors: FloatArray, bags: Bags) -> FloatArray:
-    """Shares of the most probable labels in bags, plainly counted: (n, k), b bags -> (b, k).
-
-    Examples
-    --------
-    >>> counted(np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]), Bags([[0, 1], [1, 2]]))
-    array([[1. , 0. ],
-           [0.5, 0.5]])
-    """
-    k = posteriors.shape[1]
-    labels = posteriors.argmax(axis=1)
-    owner = np.repeat(np.arange(len(bags)), bags.sizes)
-    counts = np.bincount(owner * k + labels[bags.flat], minlength=len(bags) * k).reshape(len(bags), k)
-    return counts / bags.sizes[:, None]
-
-
 def known_limit(posteriors: FloatArray, labels: ArrayLike, classes: LabelArray, bag_size: int | None) -> Limit | None:
     """The least error that posteriors of a pool allow; None for bags of many sizes, or too few of a class to say."""
     if bag_size is None or count(encode(labels, classes), len(classes)).min() < FEWEST:
         return None
     return pool_limit(posteriors, labels, classes, bag_size=bag_size)
-
-
-def _intervals(
-    quantifier: Quantifier, read: ReadInstances, bags: Bags, level: float, resamples: int, rng: int
-) -> Interval:
-    try:
-        return predict_interval_bags(quantifier, read, bags, level, resamples=resamples, rng=rng)
-    except InvalidData:
-        # Too few held-out instances to calibrate on: what the bag itself shows is better than nothing.
-        return predict_interval_bags(quantifier, read, bags, level, method="bootstrap", resamples=resamples, rng=rng)

@@ -19,7 +19,7 @@ from quanet.methods.counting import classify_and_count
 from quanet.metrics import absolute_error
 from quanet.protocols import UPP
 from quanet.simplex import classes_of
-from quanet.uncertainty.held import Held, aggregate_bags, kept_of
+from quanet.uncertainty.held import Held, kept_of
 
 if TYPE_CHECKING:
     from quanet.data.streams import Source
@@ -139,7 +139,7 @@ def held_out_errors(quantifier: Quantifier, *, seed: int = 0) -> HeldOut | None:
         relearnt = quantifier._relearnt(inputs[~own], codes[~own])  # noqa: SLF001
         bags = UPP(bag_size=size, repeats=BAGS // 2).draw(codes[own], rng=rng, classes=np.arange(k))
         rows = relearnt._rows(inputs[own])  # noqa: SLF001
-        errors.append(absolute_error(bags.prevalences, aggregate_bags(relearnt, rows, bags)))
+        errors.append(absolute_error(bags.prevalences, relearnt._aggregate_bags(rows, bags)))  # noqa: SLF001
         plain = np.concatenate([classify_and_count(stack) for _, stack in bags.gather(inputs[own, :k])])
         counted.append(absolute_error(bags.prevalences, plain))
         constant.append(absolute_error(bags.prevalences, quantifier.prior_))

@@ -104,7 +104,7 @@ def compare(
     )
 
     def summary() -> Any:
-        from quanet.report.evaluation import summarize_comparison
+        from quanet.report.comparison import summarize_comparison
 
         return summarize_comparison(found, settings=settings())
 
@@ -204,7 +204,7 @@ def _shown(found: "Comparison", metric: str) -> list[Any]:
             for key, errors in found.errors.items()
         )
         table.add_row(str(i + 1), f"[bold]{escape(name)}[/]", *errors, _probability(p, i), f"{found.seconds[i]:.2f}")
-    alike = [name for i, name in enumerate(names) if i and found.p_values[metric][i] >= SIGNIFICANT]
+    alike = [name for i, name in enumerate(names) if i and not found.p_values[metric][i] < SIGNIFICANT]
     parts: list[Any] = [_sentence(found, metric, alike), table]
     if found.limit is not None:
         parts.append(
@@ -236,6 +236,8 @@ def _sentence(found: "Comparison", metric: str, alike: list[str]) -> str:
     best = f"[bold]{escape(names[0])}[/] has the least {metric.upper()}, {found.errors[metric][0]:.4f}"
     if len(names) == 1:
         return f"{best}."
+    if all(p != p for p in found.p_values[metric]):
+        return f"{best}. Differences are not tested: a paired test needs at least two bags."
     if not alike:
         return f"{best}, and every other method does significantly worse."
     few = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")

@@ -9,8 +9,10 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from quanet.arrays import BoolArray, FloatArray
+from quanet.diagnostics.findings import Finding
 from quanet.text import TextClassifier, check_texts
 
+MANY_UNKNOWN = 0.15  # share of words that a classifier does not know, where it reads of something else
 _WORD = re.compile(r"\w\w+")  # as scikit-learn's vectorizers read: two letters at least
 
 
@@ -90,3 +92,20 @@ def _known(classifier: Any, words: list[str]) -> BoolArray | None:
     if hasattr(classifier, "hashes") and hasattr(classifier, "transform"):  # terms that are kept as numbers
         return np.diff(classifier.transform(words).indptr) > 0
     return None
+
+
+def words_finding(share: float, usual: float | None = None) -> Finding:
+    """What it means that a share of a bag's words is unknown to the classifier, where `usual` is the normal one."""
+    most = MANY_UNKNOWN if usual is None else max(2 * usual, usual + 0.05)
+    numbers = {"unknown": share} | ({} if usual is None else {"usual": usual})
+    beside = "" if usual is None else f", where {usual:.1%} is usual"
+    if share <= most:
+        sentence = f"The words are those of training: {share:.1%} are new to the classifier{beside}."
+        return Finding("words", "ok", sentence, numbers=numbers)
+    return Finding(
+        "words",
+        "warning" if share <= 2 * most else "alarm",
+        f"The texts are unlike the training texts: {share:.1%} of their words are new to the classifier{beside}.",
+        "Check that they are of the same kind and language; train on texts like these, or use refine.",
+        numbers,
+    )

@@ -47,6 +47,65 @@ def wilcoxon_test(first: ArrayLike, second: ArrayLike) -> float:
     return float(stats.wilcoxon(difference, zero_method="zsplit").pvalue)
 
 
+def least_wilcoxon(runs: int, tests: int = 1) -> float:
+    """The least p that Wilcoxon's test can give with so many pairs, after Holm's correction for so many tests.
+
+    All differences have one sign then, which chance gives in 2 of 2 ** runs cases.
+
+    Examples
+    --------
+    >>> least_wilcoxon(5), least_wilcoxon(5, tests=5)
+    (0.0625, 0.3125)
+    """
+    return min(1.0, tests * 2.0 ** (1 - runs))
+
+
+def runs_for_wilcoxon(alpha: float, tests: int = 1) -> int:
+    """Fewest pairs with which Wilcoxon's test can give a p below `alpha`, after Holm's correction.
+
+    Examples
+    --------
+    >>> runs_for_wilcoxon(0.05), runs_for_wilcoxon(0.05, tests=5)
+    (6, 8)
+    """
+    return math.floor(1 + math.log2(tests / alpha)) + 1
+
+
+def coverage_test(covered: ArrayLike, level: float) -> tuple[float, int]:
+    """Do intervals hold the truth as often as they say? Covered or not, (b, k) -> p and the direction.
+
+    The exact binomial test, two-tailed, of the bags covered for each class, with Holm's correction over the classes;
+    the intervals of two classes are one. The direction is -1 where the class with the least p is covered too rarely,
+    and 1 where it is covered too often.
+
+    Examples
+    --------
+    Eleven of eleven say nothing at 95 %; 200 of 200 do:
+
+    >>> coverage_test(np.ones((11, 2)), 0.95)
+    (1.0, 1)
+    >>> coverage_test(np.ones((200, 2)), 0.95)
+    (0.0001, 1)
+    """
+    hits = np.asarray(covered, dtype=bool)
+    bags, k = hits.shape
+    counts = hits.sum(axis=0)[: 1 if k == 2 else k].tolist()
+    p = [float(stats.binomtest(count, bags, level).pvalue) for count in counts]
+    least = int(np.argmin(p))
+    return float(holm(p)[least]), 1 if counts[least] > level * bags else -1
+
+
+def can_be_too_wide(bags: int, level: float, alpha: float) -> bool:
+    """Whether so many bags, all of them covered, would show that intervals are too wide.
+
+    Examples
+    --------
+    >>> can_be_too_wide(11, 0.95, 0.05), can_be_too_wide(100, 0.95, 0.05)
+    (False, True)
+    """
+    return coverage_test(np.ones((bags, 1)), level)[0] < alpha
+
+
 def holm(p: ArrayLike) -> FloatArray:
     """Probabilities of several tests, raised so that all of them together keep their level: (m,) -> (m,) (Holm 1979).
 

@@ -10,7 +10,7 @@ from quanet.data.catalogue import STAND_INS
 from quanet.errors import InvalidData
 from quanet.evaluation.cells import Cell
 from quanet.evaluation.scores import Ranking, Scores, rank
-from quanet.evaluation.significance import alike, holm, paired_t_test, wilcoxon_test
+from quanet.evaluation.significance import alike, holm, least_wilcoxon, paired_t_test, runs_for_wilcoxon, wilcoxon_test
 from quanet.report.published import DATASETS, dataset_title, paper_row, published
 
 NONE = "--"
@@ -157,6 +157,7 @@ def ranking_table(scores: Scores, *, blocks: str = "runs", alpha: float = 0.05) 
         f"Ranks over {first.friedman.blocks} {unit}, 1 the best. = : within the critical distance of the first. "
         "Wilcoxon: signed-rank test against the first, two-tailed, Holm's correction over the methods."
     )
+    notes += _unreachable(len(first.methods), first.friedman.blocks, first.distance, unit, alpha)
     if first.left_out:
         notes.append(f"Not ranked, as they are incomplete: {', '.join(first.left_out)}.")
     return Table("Ranks", tuple(columns), rows, (*notes, *_missing_note(scores.missing)))
@@ -209,6 +210,23 @@ def _rank_columns(ranking: Ranking) -> tuple[list[Entry], list[Entry]]:
     )
     means = [Entry(f"{r:.2f}", "=" if i in near and i != best else "", best=i == best) for i, r in enumerate(ranks)]
     return means, [Entry(_probability(p[i])) if i in p else Entry() for i in range(len(ranks))]
+
+
+def _unreachable(methods: int, blocks: int, distance: float, unit: str, alpha: float) -> list[str]:
+    """Which tests cannot find any difference with so few blocks."""
+    tests, notes = methods - 1, []
+    least = least_wilcoxon(blocks, tests)
+    if least >= alpha:
+        notes.append(
+            f"Wilcoxon's test cannot be significant here: with {blocks} {unit} and {tests} comparisons its least p is "
+            f"{_probability(least)}. It needs at least {runs_for_wilcoxon(alpha, tests)} {unit}."
+        )
+    if distance > tests:  # mean ranks lie between 1 and the number of methods
+        notes.append(
+            f"Nemenyi's test cannot be significant here: mean ranks of {methods} methods differ by {tests} at most, "
+            f"and the critical distance is {distance:.2f}. Run more {unit}."
+        )
+    return notes
 
 
 def daggers(p: float) -> str:

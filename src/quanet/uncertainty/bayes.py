@@ -2,10 +2,17 @@ r"""Bayesian intervals: what a bag's shares may be, given what the classifier sa
 
 Two likelihoods are known. From *labels*, after Ziegler and Czyż (2024): rates at which class j is taken for i have
 Dirichlet posteriors from held-out counts, and a bag's predictions follow from them. From *posteriors*, calibrated on
-held-out ones: an instance's likelihoods are its posteriors divided by the prior. All prevalences are equally likely
-beforehand, and so are all rates. For two classes the posterior is exact, a probability for every possible number of
-instances of a class; for more it is drawn from by Gibbs's method, all bags at once.
+held-out ones: an instance's likelihoods are its posteriors divided by the prior. For two classes the posterior is
+exact, a probability for every possible number of instances of a class; for more it is drawn from by Gibbs's method, all
+bags at once.
+
+All rates are equally likely beforehand, and so are all shares of a class. With more than two classes this needs a prior
+of its own for every class: 1 for the class and 1 / (k - 1) for each of the others. With 1 for all, four classes would
+rule out a share near 1 before any instance was seen. What was learnt from held-out posteriors is uncertain too: draws
+are moved by as much as other held-out rows would have moved the estimate (`quanet.uncertainty.learning`).
 """
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import betaln, gammaln
@@ -15,7 +22,10 @@ from quanet.duplicates import independent_size
 from quanet.simplex import count
 from quanet.uncertainty.held import Held, Likelihoods
 
-DRAWS, BURN_IN = 1000, 300
+DRAWS, BURN_IN = 1000, 100
+TINY = 1e-300
+GIBBS = 500  # draws for each class, of more than two
+NEAR = 1.05  # an interval that reaches 0 or 1 may be so many times as wide as the shortest
 LARGEST_TABLE = 4000  # instances in a bag whose exact table is still small
 Draws = FloatArray  # (r, b, k)
 
@@ -89,41 +99,55 @@ def likelihood_posterior(likelihoods: FloatArray, prevalences: FloatArray) -> Fl
     return found / found.sum(axis=1, keepdims=True)
 
 
-def label_draws(counted: IntArray, confusions: IntArray | FloatArray, *, own: bool, rng: np.random.Generator) -> Draws:
-    """Shares drawn from their posterior, given a bag's labels (b, k) and held-out confusions (k, k)."""
+def label_draws(
+    counted: IntArray, confusions: IntArray | FloatArray, *, weights: FloatArray, own: bool, rng: np.random.Generator
+) -> Draws:
+    """Shares drawn from their posterior, given a bag's labels (b, k), held-out confusions (k, k), a prior's weights."""
     b, k = counted.shape
     prevalences = np.full((b, k), 1 / k)
     rates = np.broadcast_to((confusions + 1.0) / (confusions + 1.0).sum(axis=0), (b, k, k))
-    kept = np.empty((DRAWS, b, k))
-    for step in range(BURN_IN + DRAWS):
+    kept = np.empty((GIBBS, b, k))
+    for step in range(BURN_IN + GIBBS):
         joint = rates * prevalences[:, None, :]
         latent = rng.multinomial(counted, joint / joint.sum(axis=2, keepdims=True))  # (b, i, j)
         gammas = rng.standard_gamma(confusions + 1.0 + latent)
         rates = gammas / gammas.sum(axis=1, keepdims=True)
         totals = latent.sum(axis=1)
-        prevalences = _dirichlet(totals, rng)
+        prevalences = _dirichlet(totals + weights, rng)
         if step >= BURN_IN:
             kept[step - BURN_IN] = totals / totals.sum(axis=1, keepdims=True) if own else prevalences
     return kept
 
 
-def likelihood_draws(likelihoods: FloatArray, prevalences: FloatArray, *, own: bool, rng: np.random.Generator) -> Draws:
-    """Shares drawn from their posterior, given likelihoods (b, n, k), from likely prevalences (b, k) on."""
+def likelihood_draws(
+    likelihoods: FloatArray, prevalences: FloatArray, *, weights: FloatArray, own: bool, rng: np.random.Generator
+) -> Draws:
+    """Shares drawn from their posterior, given likelihoods (b, n, k), likely prevalences (b, k), a prior's weights."""
     b, n, k = likelihoods.shape
-    kept = np.empty((DRAWS, b, k))
-    for step in range(BURN_IN + DRAWS):
+    kept = np.empty((GIBBS, b, k))
+    for step in range(BURN_IN + GIBBS):
         joint = np.cumsum(likelihoods * prevalences[:, None, :], axis=2)
         labels = (rng.random((b, n, 1)) * joint[..., -1:] > joint[..., :-1]).sum(axis=2)
         totals = count(labels, k)
-        prevalences = _dirichlet(totals, rng)
+        prevalences = _dirichlet(totals + weights, rng)
         if step >= BURN_IN:
             kept[step - BURN_IN] = totals / n if own else prevalences
     return kept
 
 
-def _dirichlet(totals: IntArray, rng: np.random.Generator) -> FloatArray:
-    gammas = rng.standard_gamma(totals + 1.0)
+def _dirichlet(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+    gammas = np.maximum(rng.standard_gamma(weights), TINY)
     return gammas / gammas.sum(axis=1, keepdims=True)
+
+
+def _class_by_class(draw: Callable[[FloatArray], Draws], k: int) -> Draws:
+    """Shares of every class, drawn with the prior under which all shares of that class are equally likely."""
+    drawn = []
+    for c in range(k):
+        weights = np.full(k, 1 / (k - 1))
+        weights[c] = 1.0
+        drawn.append(draw(weights)[..., c])
+    return np.stack(drawn, axis=-1)
 
 
 def number_draws(probabilities: FloatArray, *, own: bool, rng: np.random.Generator) -> Draws:
@@ -152,21 +176,31 @@ def posterior_draws(
     b, n, _ = stack.shape
     k = len(likelihoods.prior)
     if labels and held is not None:
-        counted = count(stack[..., :k].argmax(axis=2), k)
+        counted, confusions = count(stack[..., :k].argmax(axis=2), k), confusions_of(held)
         if k == 2 and n <= LARGEST_TABLE:
-            return number_draws(label_posterior(counted[:, 1], n, confusions_of(held)), own=own, rng=rng)
-        return label_draws(counted, confusions_of(held), own=own, rng=rng)
+            return number_draws(label_posterior(counted[:, 1], n, confusions), own=own, rng=rng)
+        return _class_by_class(lambda w: label_draws(counted, confusions, weights=w, own=own, rng=rng), k)
     values = likelihoods(stack.reshape(b * n, -1)).reshape(b, n, k)
     start = likelihoods.prevalences(values)
-    if k == 2:
+    if k == 2 and n <= LARGEST_TABLE:
         return number_draws(likelihood_posterior(values, start), own=own, rng=rng)
-    return likelihood_draws(values, start, own=own, rng=rng)
+    return _class_by_class(lambda w: likelihood_draws(values, start, weights=w, own=own, rng=rng), k)
+
+
+def with_learning(draws: Draws, covariance: FloatArray, *, rng: np.random.Generator) -> Draws:
+    """Draws (r, b, k) moved by what other held-out rows would have changed, of covariances (b, k, k)."""
+    r, _, k = draws.shape
+    values, vectors = np.linalg.eigh(covariance)
+    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    # The same numbers for all bags, so that none depends on its neighbours.
+    return np.clip(draws + np.einsum("bcd,rd->rbc", roots, rng.standard_normal((r, k))), 0, 1)
 
 
 def shortest(draws: Draws, level: float) -> tuple[FloatArray, FloatArray]:
     """Ends (b, k) of the shortest intervals that hold a share `level` of the draws (r, b, k).
 
-    Unlike those between quantiles they reach 0 or 1 when the posterior is highest there.
+    Unlike those between quantiles they reach 0 or 1 when the posterior is highest there. No draw is ever 0 or 1, so
+    that an interval from the end on is taken where it is hardly wider.
 
     Examples
     --------
@@ -177,4 +211,10 @@ def shortest(draws: Draws, level: float) -> tuple[FloatArray, FloatArray]:
     inside = int(np.ceil(level * len(draws)))
     widths = ordered[inside - 1 :] - ordered[: len(draws) - inside + 1]
     best = widths.argmin(axis=0)[None]
-    return np.take_along_axis(ordered, best, axis=0)[0], np.take_along_axis(ordered, best + inside - 1, axis=0)[0]
+    lower = np.take_along_axis(ordered, best, axis=0)[0]
+    upper = np.take_along_axis(ordered, best + inside - 1, axis=0)[0]
+    from_zero, to_one = ordered[inside - 1], 1 - ordered[len(draws) - inside]
+    most = NEAR * (upper - lower)
+    low, high = from_zero <= np.minimum(most, to_one), to_one <= np.minimum(most, from_zero)
+    lower, upper = np.where(low, 0.0, lower), np.where(low, from_zero, upper)
+    return np.where(high & ~low, 1 - to_one, lower), np.where(high & ~low, 1.0, upper)

@@ -17,9 +17,11 @@ import numpy as np
 from scipy.stats import norm
 
 from quanet.arrays import FloatArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.uncertainty.conformal import Errors
-from quanet.uncertainty.held import Likelihoods, invert, replicates
+from quanet.uncertainty.held import Likelihoods, replicates
+from quanet.uncertainty.inversion import invert
 
 AT_A_TIME = 2**20  # instances drawn together
 MANY = 2048  # instances in a bag for which single precision does not do
@@ -50,8 +52,12 @@ class Drawn:
         for c, known in enumerate(held[0]):
             spread = known.spread(held[1])
             scaled = errors[:, c] / np.interp(self.truths[:, c], known.shares, spread)
-            low, high = self._bounds(scaled, c, tail)
-            ends.append(invert(estimate[c : c + 1], known.shares, low * spread, high * spread))
+            low, high = (end * spread for end in self._bounds(scaled, c, tail))
+            # Estimates that are cut off at 0 or 1 have little spread there, and skewed errors. Draws around another
+            # share do not show them; held-out bags of that share do.
+            cut, (least, most) = known.is_cut(held[1]), known.bounds(level, held[1])
+            low, high = np.where(cut, np.minimum(low, least), low), np.where(cut, np.maximum(high, most), high)
+            ends.append(invert(estimate[c : c + 1], known.shares, low, high))
         lower, upper = np.concatenate(ends, axis=1)
         return lower, upper, covariance
 
@@ -109,7 +115,7 @@ def draw(
             truths[block] = _drawn_shares(cumulative, drawn, level)
         for r in np.unique(owners[block]).tolist():
             mine = np.flatnonzero(owners[block] == r)
-            estimates[start + mine] = others[r].aggregate(rows[r].take(drawn[mine], axis=0))
+            estimates[start + mine] = others[r]._aggregate_bags(rows[r], Bags(drawn[mine]))  # noqa: SLF001
     return Drawn(estimates, truths, n)
 
 

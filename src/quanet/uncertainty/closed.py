@@ -18,7 +18,8 @@ from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
 from quanet.methods.em import EMQ, maximum_likelihood
 from quanet.simplex import smooth
 from quanet.uncertainty.control import Controlled
-from quanet.uncertainty.held import Held, Likelihoods, aggregate_bags, training_covariance
+from quanet.uncertainty.held import Held, Likelihoods, training_covariance
+from quanet.uncertainty.learning import learning_covariance
 
 FORMS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
 STEPS = 40  # of bisection: an end is exact to 1e-12
@@ -48,7 +49,7 @@ def closed_form(
             f"there is no closed form for {type(quantifier).__name__}; method='conformal' works for any quantifier."
         )
     if form == "likelihood":
-        return _likelihood(quantifier, inputs, bags, z=z, own=own)
+        return _likelihood(quantifier, held, inputs, bags, z=z, own=own)
     k = held.k
     scores, pool = held.inputs[:, :k], inputs[:, :k]
     if form == "labels":
@@ -120,12 +121,12 @@ def _two_classes(
     return np.where(blind, 0.0, lower), np.where(blind, 1.0, upper)
 
 
-def _likelihood(quantifier: Quantifier, inputs: FloatArray, bags: Bags, *, z: float, own: bool) -> Ends:
+def _likelihood(quantifier: Quantifier, held: Held, inputs: FloatArray, bags: Bags, *, z: float, own: bool) -> Ends:
     k = len(quantifier.classes_)
     rows = quantifier._rows(inputs)  # noqa: SLF001
-    estimate = aggregate_bags(quantifier, rows, bags)
+    estimate = quantifier._aggregate_bags(rows, bags)  # noqa: SLF001
     likelihoods = _likelihoods_of(quantifier, rows)
-    training = training_covariance(quantifier, inputs, bags)
+    training = _training(quantifier, held, inputs, bags, estimate)
     lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
     covariance = np.empty((len(bags), k, k))
     for positions, stack in bags.gather(likelihoods):
@@ -141,6 +142,14 @@ def _likelihood(quantifier: Quantifier, inputs: FloatArray, bags: Bags, *, z: fl
     if k == 2:
         lower[:, 0], upper[:, 0] = upper[:, 0], lower[:, 0].copy()
     return lower, upper, covariance
+
+
+def _training(quantifier: Quantifier, held: Held, inputs: FloatArray, bags: Bags, estimate: FloatArray) -> FloatArray:
+    """Covariance (b, k, k) of estimates (b, k) that comes from what was learnt from held-out rows."""
+    if estimate.shape[1] == 2:  # the two ways agree there
+        return training_covariance(quantifier, inputs, bags)
+    likelihoods = _likelihoods_of(quantifier, quantifier._rows(held.inputs))  # noqa: SLF001
+    return learning_covariance(likelihoods, held, smooth(estimate, 1 / (2 * bags.sizes)))
 
 
 def _likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom, norm
 
-from quanet.arrays import FloatArray, IntArray
+from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.simplex import to_counts
-from quanet.uncertainty.held import MEMORY, Held, invert, remembered, replicates, towards_the_ends
+from quanet.uncertainty.held import MEMORY, Held, remembered, replicates
+from quanet.uncertainty.inversion import invert, towards_the_ends
 
 SHARES = 41  # of a class that bags are drawn at, more of them near 0 and 1
 BAGS = 16_000  # drawn in all
@@ -48,8 +50,8 @@ class Errors:
         shrink = np.sqrt(self.learnt + (1 - self.learnt) * ratio)
         return np.maximum(self.errors.std(axis=1), 1e-9) * shrink
 
-    def ends(self, estimate: FloatArray, level: float, ratio: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Lower and upper ends (b,) for estimates (b,), and the errors' standard deviation there (b,).
+    def bounds(self, level: float, ratio: float) -> tuple[FloatArray, FloatArray]:
+        """Errors (g,) at every share that others fall below, or above, in half of one minus `level` of bags at most.
 
         `ratio` is the size of calibration bags over that of the bags in question.
         """
@@ -60,11 +62,17 @@ class Errors:
         low, high = np.array([_quantiles(_window(scaled, g), tail) for g in range(len(scaled))]).T * spread + centre
         # Estimates are cut off at 0 and 1, and how many are depends on the least thing there: errors that are not seen
         # for that are taken to be normal ones at least.
-        cut = np.minimum(self.shares, 1 - self.shares) < CUT * spread
-        normal = float(norm.ppf(1 - tail)) * spread
-        low, high = np.where(cut, np.minimum(low, -normal), low), np.where(cut, np.maximum(high, normal), high)
-        lower, upper = invert(estimate, self.shares, low, high)
-        return lower, upper, np.interp(estimate, self.shares, spread)
+        cut, normal = self.is_cut(ratio), float(norm.ppf(1 - tail)) * spread
+        return np.where(cut, np.minimum(low, -normal), low), np.where(cut, np.maximum(high, normal), high)
+
+    def is_cut(self, ratio: float) -> BoolArray:
+        """Whether estimates at every share, (g,), may be cut off at 0 or 1."""
+        return np.minimum(self.shares, 1 - self.shares) < CUT * self.spread(ratio)
+
+    def ends(self, estimate: FloatArray, level: float, ratio: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower and upper ends (b,) for estimates (b,), and the errors' standard deviation there (b,)."""
+        lower, upper = invert(estimate, self.shares, *self.bounds(level, ratio))
+        return lower, upper, np.interp(estimate, self.shares, self.spread(ratio))
 
 
 def _window(values: FloatArray, g: int) -> FloatArray:
@@ -150,7 +158,7 @@ def _estimates(quantifier: Quantifier, held: Held, counts: IntArray, rng: np.ran
             # Bags go to the quantifiers in turn.
             mine = np.arange((r - start) % len(others), len(drawn), len(others))
             if len(mine):
-                estimates[start + mine] = other.aggregate(rows[r][drawn[mine]])
+                estimates[start + mine] = other._aggregate_bags(rows[r], Bags(drawn[mine]))  # noqa: SLF001
     return estimates
 
 

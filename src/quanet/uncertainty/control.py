@@ -21,7 +21,8 @@ import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.methods.counting import is_singular, soft_rates
-from quanet.uncertainty.held import Held, invert, towards_the_ends
+from quanet.uncertainty.held import Held
+from quanet.uncertainty.inversion import invert, towards_the_ends
 
 SHARES = 41  # that variances are found at, more of them near 0 and 1
 

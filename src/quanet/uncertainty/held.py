@@ -16,7 +16,7 @@ from quanet.base import Quantifier, ReadInstances
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels
 from quanet.duplicates import find_distinct, independent_size
-from quanet.errors import InvalidData, QuanetWarning
+from quanet.errors import QuanetWarning
 from quanet.lead import move_ahead
 from quanet.methods.em import maximum_likelihood
 from quanet.simplex import count, encode, smooth
@@ -25,7 +25,6 @@ T = TypeVar("T")
 
 REPLICATES = 32  # of what a quantifier has learnt from held-out rows, each from another resample of them
 BLOCKS = 50  # of neighbours in a class, to see how alike they are
-FINE = 4001  # shares that are tried for an interval's ends
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,27 +68,16 @@ class Held:
         return [np.flatnonzero(self.codes == c) for c in range(self.k)]
 
 
-def held_of(quantifier: Quantifier, held_out: tuple[Any, Any] | None, *, least: int, purpose: str) -> Held | None:
-    """The held-out instances that the caller gives, or those kept from fit, or None; checked to be enough."""
+def held_of(quantifier: Quantifier, held_out: tuple[Any, Any] | None) -> Held | None:
+    """The held-out instances that the caller gives, or those kept from fit, or None."""
     k = len(quantifier.classes_)
     if held_out is not None:
         X, y = held_out
         inputs = quantifier._inputs_of(X)  # noqa: SLF001
         codes = encode(check_labels(y, len(inputs)), quantifier.classes_)
         distinct = None if isinstance(X, ReadInstances) else find_distinct(X)
-        held = Held(inputs, codes, k, None if distinct is None else distinct.owner)
-    elif hasattr(quantifier, "held_rows_"):
-        held = kept_of(quantifier)
-    else:
-        return None
-    rarest = int(held.distinct.argmin())
-    if held.distinct[rarest] < least:
-        found, different = int(held.distinct[rarest]), "" if held.groups is None else "different "
-        raise InvalidData(
-            f"{purpose} needs at least {least} {different}held-out instances of every class; there are "
-            f"{found or 'none'} of class {quantifier.classes_.tolist()[rarest]!r}. Give more: held_out=(X, y)."
-        )
-    return held
+        return Held(inputs, codes, k, None if distinct is None else distinct.owner)
+    return kept_of(quantifier) if hasattr(quantifier, "held_rows_") else None
 
 
 def kept_of(quantifier: Quantifier) -> Held:
@@ -164,25 +152,34 @@ def replicates(quantifier: Quantifier) -> list[Quantifier]:
 
 def _relearn(quantifier: Quantifier) -> list[Quantifier]:
     held = kept_of(quantifier)
-    inputs, codes, members = held.inputs, held.codes, held.by_class()
-    alike = 1.0
-    if quantifier._reads_posteriors:  # noqa: SLF001
-        alike = float(np.mean(held.counts / held.worth(inputs[:, : held.k])))
-    elif held.groups is not None:
-        alike = float(np.mean([len(part) / independent_size(held.groups[part]) for part in members]))
-    # The same for all classes, since what is learnt may depend on how common they are.
-    sizes = [max(1, round(len(part) / alike)) for part in members]
-    rng = np.random.default_rng(0)
     made: list[Quantifier] = []
+    if held.counts.min() == 0:  # nothing to draw a class from
+        return made
+    rng = np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # fit has said it already
         for _ in range(REPLICATES):
-            chosen = np.concatenate([rng.choice(part, size) for part, size in zip(members, sizes, strict=True)])
-            other = quantifier._relearnt(inputs[chosen], codes[chosen])  # noqa: SLF001
+            chosen = resampled(held, rng, posteriors=quantifier._reads_posteriors)  # noqa: SLF001
+            other = quantifier._relearnt(chosen.inputs, chosen.codes)  # noqa: SLF001
             if other is quantifier:
                 break
             made.append(other)
     return made
+
+
+def resampled(held: Held, rng: np.random.Generator, *, posteriors: bool) -> Held:
+    """Held-out rows drawn again with replacement, class by class, as many as they are worth.
+
+    `posteriors` says whether the inputs begin with posteriors, which show how alike neighbours are.
+    """
+    members, alike = held.by_class(), 1.0
+    if posteriors:
+        alike = float(np.mean(held.counts / held.worth(held.inputs[:, : held.k])))
+    elif held.groups is not None:
+        alike = float(np.mean([len(part) / independent_size(held.groups[part]) for part in members]))
+    # The same for all classes, since what is learnt may depend on how common they are.
+    chosen = np.concatenate([rng.choice(part, max(1, round(len(part) / alike))) for part in members])
+    return Held(held.inputs[chosen], held.codes[chosen], held.k)
 
 
 def worth(scores: FloatArray, groups: IntArray | None = None) -> float:
@@ -207,21 +204,13 @@ def worth(scores: FloatArray, groups: IntArray | None = None) -> float:
     return m * min(1.0, max(alone / max(between, 1e-300), BLOCKS / m))
 
 
-def aggregate_bags(quantifier: Quantifier, rows: FloatArray, bags: Bags) -> FloatArray:
-    """Estimates (b, k) of bags of rows."""
-    estimates = np.empty((len(bags), len(quantifier.classes_)))
-    for positions, stack in bags.gather(rows):
-        estimates[positions] = quantifier.aggregate(stack)
-    return estimates
-
-
 def training_covariance(quantifier: Quantifier, inputs: FloatArray, bags: Bags) -> FloatArray:
     """How much the bags' estimates would differ had other rows been held out: (b, k, k)."""
     others = replicates(quantifier)
     k = len(quantifier.classes_)
     if len(others) == 1:
         return np.zeros((len(bags), k, k))
-    found = np.stack([aggregate_bags(one, one._rows(inputs), bags) for one in others])  # noqa: SLF001
+    found = np.stack([one._aggregate_bags(one._rows(inputs), bags) for one in others])  # noqa: SLF001
     found -= found.mean(axis=0)
     return np.einsum("rbc,rbd->bcd", found, found) / (len(others) - 1)
 
@@ -264,27 +253,3 @@ class Likelihoods:
         """Posteriors (n, k) in a bag of these prevalences."""
         joint = likelihoods * prevalences
         return joint / joint.sum(axis=1, keepdims=True)
-
-
-def towards_the_ends(points: int) -> FloatArray:
-    """Shares from 0 to 1, closer to each other near the ends."""
-    return np.sin(np.linspace(0, np.pi / 2, points)) ** 2
-
-
-def invert(
-    estimate: FloatArray, shares: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Least and largest share that an estimate (b,) can belong to, if errors at shares (g,) lie in low to high, (g,).
-
-    Examples
-    --------
-    >>> invert(np.array([0.0, 0.5]), np.array([0.0, 1.0]), np.array([-0.1, -0.1]), np.array([0.1, 0.1]))
-    (array([0. , 0.4]), array([0.1, 0.6]))
-    """
-    fine = towards_the_ends(FINE)
-    # A larger share has larger estimates; where noise says otherwise the wider of the two holds.
-    highest = np.maximum.accumulate(fine + np.interp(fine, shares, high))
-    lowest = np.minimum.accumulate((fine + np.interp(fine, shares, low))[::-1])[::-1]
-    lower = fine[np.minimum(np.searchsorted(highest, estimate - 1e-12), FINE - 1)]
-    upper = fine[np.maximum(np.searchsorted(lowest, estimate + 1e-12, side="right") - 1, 0)]
-    return lower, upper

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,9 +15,10 @@ from quanet.errors import InvalidSetting
 from quanet.simplex import check_prevalences, smooth
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import ArrayLike
 
-    from quanet.arrays import FloatArray, IntArray, LabelArray
+    from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 
 ROUNDING = 1e-9
 EXACT = 1e-12  # least variance of a region, which gives one without any an inside
@@ -37,8 +38,11 @@ class Interval:
     covariance : of the estimate's error, (..., k, k).
     sizes : instances in the bags, (...).
     level : the probability asked for.
-    method : how it was made.
+    method : how it was made; several methods where bags differ in size, the most frequent first.
     classes : (k,) labels.
+    groups : names of the bags, (...); None where they have none.
+    counted : shares of the predicted labels, plainly counted, (..., k); None where they are not known.
+    notes : what a reader should know about a bag's interval, (...); None where there is nothing to know.
 
     Examples
     --------
@@ -57,13 +61,22 @@ class Interval:
     level: float
     method: str
     classes: LabelArray
+    groups: LabelArray | None = None
+    counted: FloatArray | None = None
+    notes: LabelArray | None = None
 
     @property
     def width(self) -> FloatArray:
         """Upper end less lower end: (..., k)."""
         return self.upper - self.lower
 
-    def contains(self, prevalences: ArrayLike) -> Any:
+    def of_bag(self, at: int) -> Interval:
+        """The interval of one of many bags: arrays (k,)."""
+        arrays = ("estimate", "lower", "upper", "covariance", "sizes", "groups", "counted", "notes")
+        found: dict[str, Any] = {name: getattr(self, name) for name in arrays}
+        return replace(self, **{name: array[at] for name, array in found.items() if array is not None})
+
+    def contains(self, prevalences: ArrayLike) -> BoolArray:
         """Whether every share lies in its class's interval: (..., k) -> (...)."""
         return self.region("box").contains(prevalences)
 
@@ -77,14 +90,30 @@ class Interval:
             return LogRatioEllipse(self.estimate, self.covariance, self.level, self.sizes)
         raise InvalidSetting(f"region is one of box, ellipse, clr; got {kind!r}.")
 
-    def frame(self) -> Any:
-        """A tidy table, one row a bag and class: a pandas DataFrame."""
+    def frame(self) -> pd.DataFrame:
+        """A tidy table, one row for every bag and class.
+
+        Its columns are group (the bag's name), n (its instances), class, estimate, lower, upper, counted (the share of
+        predicted labels, plainly counted; NaN where it is not known) and note.
+        """
         import pandas as pd
 
-        k = len(self.classes)
-        flat = {name: getattr(self, name).reshape(-1) for name in ("estimate", "lower", "upper")}
-        bags = len(flat["estimate"]) // k
-        return pd.DataFrame({"bag": np.repeat(np.arange(bags), k), "class": np.tile(self.classes, bags), **flat})
+        k, bags = len(self.classes), self.estimate.size // len(self.classes)
+        groups = np.arange(bags) if self.groups is None else np.atleast_1d(self.groups)
+        notes = np.full(bags, "", dtype=object) if self.notes is None else np.atleast_1d(self.notes)
+        counted = np.full(bags * k, np.nan) if self.counted is None else self.counted.reshape(-1)
+        return pd.DataFrame(
+            {
+                "group": np.repeat(groups, k),
+                "n": np.repeat(np.atleast_1d(self.sizes), k),
+                "class": np.tile(self.classes, bags),
+                "estimate": self.estimate.reshape(-1),
+                "lower": self.lower.reshape(-1),
+                "upper": self.upper.reshape(-1),
+                "counted": counted,
+                "note": np.repeat(notes, k),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,10 +123,10 @@ class Box:
     lower: FloatArray
     upper: FloatArray
 
-    def contains(self, prevalences: ArrayLike) -> Any:
+    def contains(self, prevalences: ArrayLike) -> BoolArray:
         """Whether prevalences (..., k) lie inside: (...)."""
         given = check_prevalences(prevalences, k=self.lower.shape[-1])
-        return ((given >= self.lower - ROUNDING) & (given <= self.upper + ROUNDING)).all(axis=-1)
+        return np.asarray(((given >= self.lower - ROUNDING) & (given <= self.upper + ROUNDING)).all(axis=-1))
 
     @property
     def width(self) -> FloatArray:
@@ -122,10 +151,11 @@ class Ellipse:
     covariance: FloatArray
     level: float
 
-    def contains(self, prevalences: ArrayLike) -> Any:
+    def contains(self, prevalences: ArrayLike) -> BoolArray:
         """Whether prevalences (..., k) lie inside: (...)."""
         given = check_prevalences(prevalences, k=self.centre.shape[-1])
-        return _distance(self._place(given) - self._place(self.centre), self._spread) <= self._bound + ROUNDING
+        distance = _distance(self._place(given) - self._place(self.centre), self._spread)
+        return np.asarray(distance <= self._bound + ROUNDING)
 
     @property
     def width(self) -> FloatArray:
