@@ -33,9 +33,49 @@ WEIGHTS = {
 }
 LEFT_OUT = {"demo"}  # needs the reviews, and minutes
 INTEGERS = ("0", "1", "2", "3", "5", "-1", "10", "1e3", "2.5", "nan", "x", "", str(2**31), str(2**63), "9" * 40)
-NUMBERS = ("0.5", "0.9", "0.95", "0", "1", "-1", "2", "nan", "inf", "-inf", "1e300", "1e-300", "x", "", "0x1", "9" * 400)
-MODULES = ("os:getcwd", "..:x", ":x", "x:", "json:JSONDecoder", "sklearn.naive_bayes:GaussianNB", "quanet.errors:QuanetError")
-QUICK = ("EMQ", "CC", "ACC", "PACC", "pcc", "HDy", "KDEyML", "T50", "MS", "TrainPrevalence", "SVMQ", "EDy", "ReadMe", "RLLS")
+NUMBERS = (
+    "0.5",
+    "0.9",
+    "0.95",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "nan",
+    "inf",
+    "-inf",
+    "1e300",
+    "1e-300",
+    "x",
+    "",
+    "0x1",
+    "9" * 400,
+)
+MODULES = (
+    "os:getcwd",
+    "..:x",
+    ":x",
+    "x:",
+    "json:JSONDecoder",
+    "sklearn.naive_bayes:GaussianNB",
+    "quanet.errors:QuanetError",
+)
+QUICK = (
+    "EMQ",
+    "CC",
+    "ACC",
+    "PACC",
+    "pcc",
+    "HDy",
+    "KDEyML",
+    "T50",
+    "MS",
+    "TrainPrevalence",
+    "SVMQ",
+    "EDy",
+    "ReadMe",
+    "RLLS",
+)
 GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mean something
     "text": ("text", "text", "a", "date"),
     "label": ("label", "label", "product", "score", "date", "text"),
@@ -44,7 +84,18 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
     "human": ("human", "human", "judge", "text"),
     "judge": ("judge", "judge", "score", "human", "label"),
     "show": ("pos", "neg", "1"),
-    "method": (*QUICK, *QUICK, "Ensemble", "OneVsRest", "DyS.x", "read_table", "OACC", "GridSearchQ", "KDEyCS", *MODULES),
+    "method": (
+        *QUICK,
+        *QUICK,
+        "Ensemble",
+        "OneVsRest",
+        "DyS.x",
+        "read_table",
+        "OACC",
+        "GridSearchQ",
+        "KDEyCS",
+        *MODULES,
+    ),
     "classifier": ("TextClassifier", "StackedClassifier", "EMQ", "Interval", "FrankHall", *MODULES),
     "setting": (
         *("cv=2", "cv=10", "cv=0.5", "cv=0", "cv=1", "cv=-1", "cv=[]", "cv=1979-05-27", "cv=nan", "cv=true", "cv='x'"),
@@ -52,7 +103,19 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
         *("=", "x", "x=1", "__class__=1", "cv=" + "[" * 5000, "cv={a={b=1}}", "cv=" + "{a=" * 3000, "kind=3"),
         *("bandwidth=0", "bandwidth=nan", "bins=0", "bins=1e9", "random_state=-1", "steps=[]", "cv=12:30:00"),
     ),
-    "encoding": ("utf-8", "utf-16", "latin-1", "cp1252", "ascii", "undefined", "utf\x008", "rot13", "hex", "idna", "mbcs"),
+    "encoding": (
+        "utf-8",
+        "utf-16",
+        "latin-1",
+        "cp1252",
+        "ascii",
+        "undefined",
+        "utf\x008",
+        "rot13",
+        "hex",
+        "idna",
+        "mbcs",
+    ),
     "date_format": ("%Y-%m-%d", "%d/%m/%Y", "%Y", "%", "%Q", "%Y%Y", "%-d", "x", "%j"),
     "protocol": (
         *("app", "upp", "npp", "dirichlet", "dirichlet:0.5", "dirichlet:inf", "dirichlet:1e300", "dirichlet:nan"),
@@ -170,7 +233,9 @@ class _Maker:
 
     def file(self) -> str:
         if self.rng.random() < 0.06:
-            return self.rng.choice(("missing.csv", ".", "/dev/null", "*.csv", "no-*.csv", "a\nb.csv", "[x].csv", "", "~"))
+            return self.rng.choice(
+                ("missing.csv", ".", "/dev/null", "*.csv", "no-*.csv", "a\nb.csv", "[x].csv", "", "~")
+            )
         ending, content = hostile_table(self.rng)
         if self.rng.random() < 0.05:
             self.made.stdin = content
@@ -213,7 +278,9 @@ class _Maker:
         if name == "limits":
             return self.rng.choice((self.file(), "missing.json"))
         if self.rng.random() < 0.12:
-            return self.rng.choice((".", "", "missing/x.csv", "/dev/null", "/proc/x.csv", "a\nb.csv", "\udcff.html", "x" * 300))
+            return self.rng.choice(
+                (".", "", "missing/x.csv", "/dev/null", "/proc/x.csv", "a\nb.csv", "\udcff.html", "x" * 300)
+            )
         stem = self.rng.choice(NAMES) if self.rng.random() < 0.1 else f"out-{name}"
         return stem + self.rng.choice(ENDINGS.get(name, ("", ".csv", ".json", ".html", ".png")))
 

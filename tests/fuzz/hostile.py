@@ -371,7 +371,15 @@ def hostile_plan(rng: random.Random, data: str) -> bytes:
         "learn": ("0.5", "0.5", "0.5", "0", "1", "nan", "inf", "-1", "2", "1979-05-27"),
         "size": ("10", "10", "10", "0", "-3", "9" * 30, "nan", "[]", "2.5"),
         "repeats": ("1", "1", "1", "0", "-1", "9" * 30, "inf"),
-        "classifier": ("TextClassifier", "TextClassifier", "sklearn.naive_bayes:GaussianNB", "os:getcwd", "..:x", ":", ""),
+        "classifier": (
+            "TextClassifier",
+            "TextClassifier",
+            "sklearn.naive_bayes:GaussianNB",
+            "os:getcwd",
+            "..:x",
+            ":",
+            "",
+        ),
         "setting": ("embedding_size = 2", "embedding_size = 2", "x = 1", "C = nan", "folds = []", "kind = 3"),
         "method": ("CC", "EMQ", "PACC", "KDEyML", "SVMQ", '"[red]"', '"a\\nb"', '""', "TextClassifier"),
     }

@@ -112,7 +112,9 @@ def _is_lock(path: Path, folder: Path) -> bool:
 def _call(case: Case, folder: Path) -> Iterator[tuple[io.BytesIO, io.BytesIO, list[str]]]:
     """Inside, the process is the called one: its words, streams, folder, limits, and warnings as errors."""
     out, err, unheard = io.BytesIO(), io.BytesIO(), []
-    kept: dict[str, Any] = {name: getattr(sys, name) for name in ("argv", "stdin", "stdout", "stderr", "unraisablehook")}
+    kept: dict[str, Any] = {
+        name: getattr(sys, name) for name in ("argv", "stdin", "stdout", "stderr", "unraisablehook")
+    }
     before, at, environment = threading.excepthook, Path.cwd(), os.environ.copy()
     modules, path = set(sys.modules), list(sys.path)
     sys.argv = ["quanet", *case.words]
@@ -182,7 +184,9 @@ def make_shared(folder: Path) -> Shared:
     (folder / "three.csv").write_text(as_csv(rows))
     (folder / "plan.toml").write_text(PLAN)
     _must("fit", "train.csv", "--text", "text", "--label", "label", "--method", "EMQ", "-o", "words", folder=folder)
-    _must("fit", "train.csv", "--features", "a,b", "--label", "label", "--method", "PACC", "-o", "numbers", folder=folder)
+    _must(
+        "fit", "train.csv", "--features", "a,b", "--label", "label", "--method", "PACC", "-o", "numbers", folder=folder
+    )
     _must("fit", "three.csv", "--text", "text", "--label", "label", "--method", "CC", "-o", "three", folder=folder)
     _must("experiment", "run", "plan.toml", "--jobs", "1", "-o", "experiment", folder=folder)
     _must("experiment", "pack", "experiment", "-o", "packed", folder=folder)

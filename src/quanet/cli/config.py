@@ -5,11 +5,12 @@ given on the command line wins, then the environment (``QUANET_PREDICT_LEVEL``),
 """
 
 import json
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from quanet.files import parse_toml
 
 FILE = "quanet.toml"
 
@@ -20,7 +21,7 @@ def read_config(folder: Path, command: Any) -> dict[str, Any]:
     Raises a ValueError that says what is wrong with the file.
     """
     try:
-        said = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
+        said = parse_toml((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -1,6 +1,6 @@
 """`quanet fit`: learn from labelled files."""
 
-import sys
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +10,7 @@ import typer
 from quanet.cli.console import ended_by_signals, note, notes, warnings_as_lines
 from quanet.cli.making import make_quantifier
 from quanet.cli.moving import learning, moving, spoken
+from quanet.cli.opening import command_line
 from quanet.cli.options import COLUMNS, HOW, OUTPUT, Encoding, Files, Force, Label, Seed, Text
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def fit(
     save(quantifier, output, data=_sentence(facts), results=_results(errors, name), facts=facts)
     size = sum(file.stat().st_size for file in output.iterdir())
     note(f"Model: {output} ({size / 1e6:.1f} MB), learnt in {spoken(seconds)}")
-    note(f"Next: quanet predict {output} NEW_FILE")
+    note(f"Next: quanet predict {shlex.quote(str(output))} NEW_FILE")
 
 
 def _check_output(output: Path, *, force: bool) -> None:
@@ -118,7 +119,7 @@ def _check_output(output: Path, *, force: bool) -> None:
 
 def _columns(source: "Source", text: str | None, features: list[str] | None, label: str | None) -> tuple["Inputs", str]:
     from quanet.answers.reading import Inputs
-    from quanet.data.columns import check_columns, find_label, find_text
+    from quanet.data.columns import UnclearColumn, check_columns, find_label, find_text
     from quanet.errors import InvalidData
 
     if features:
@@ -132,8 +133,8 @@ def _columns(source: "Source", text: str | None, features: list[str] | None, lab
     else:
         try:
             taken = find_text(source, text, besides=[label] if label else [])
-        except InvalidData as error:
-            raise InvalidData(f"{error} Where instances are numbers: --features.") from None
+        except UnclearColumn as error:
+            raise InvalidData(f"{error} If the instances are numbers, name their columns: --features.") from None
         inputs = Inputs(taken.name)
         found = find_label(source, label, besides=[taken.name])
         took = [f"text {taken.name!r}{' (guessed)' if taken.guessed else ''}"]
@@ -178,7 +179,7 @@ def _facts(
         "skipped": data.skipped,
         "counts": {str(name): number for name, number in data.counts.items()},
         "held_out": asdict(errors) if errors else {},
-        "command": " ".join(["quanet", *sys.argv[1:]]),
+        "command": command_line(),
     }
 
 

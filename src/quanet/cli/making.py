@@ -1,6 +1,5 @@
 """Which quantifier a call asks for: a method, its settings, a classifier; and what each must not be."""
 
-import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from quanet.cli.console import note
+from quanet.files import parse_toml
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
@@ -60,8 +60,8 @@ def _setting(text: str) -> tuple[str, Any]:
     if not (name.strip() and equals):
         raise typer.BadParameter(f"{text!r} is no key=value, such as max_epochs=20.", param_hint="--set")
     try:
-        return name.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        return name.strip(), parse_toml(f"value = {value}")["value"]
+    except ValueError:
         return name.strip(), value.strip()  # a word without quotes
 
 

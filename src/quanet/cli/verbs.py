@@ -1,5 +1,6 @@
 """How all verbs behave: options that every one has, defaults from a file and the environment, and how they end."""
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from quanet.cli.config import read_config
-from quanet.cli.console import complain, problems, set_up
+from quanet.cli.console import complain, one_line, problems, set_up
 from quanet.errors import QuanetError
 
 EVERYWHERE = "Everywhere"
@@ -56,11 +57,14 @@ class Verbs(TyperGroup):
         """Read what stands before the verb, with the defaults of `quanet.toml`."""
         _hide_variables(self)  # of completion too, which has come since
         set_up(quiet=False, verbose=False, color="NO_COLOR" not in os.environ)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # names of files can hold what no encoding can write
+                stream.reconfigure(errors="backslashreplace")
         if not ctx.resilient_parsing:  # as shell completion does, which must not fail
             try:
                 ctx.default_map = read_config(Path.cwd(), self)
             except ValueError as error:
-                ctx.fail(str(error))
+                ctx.fail(one_line(str(error)))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -82,7 +86,7 @@ class Verbs(TyperGroup):
             complain(f"{error.filename or 'a file'}: {error.strerror or error}.")
             raise typer.Exit(1) from error
         except MemoryError as error:
-            complain("there is not enough memory. Take fewer rows, or a method that needs less.")
+            complain("there is not enough memory. Use fewer rows, smaller --bag-size or --repeats, or another method.")
             raise typer.Exit(1) from error
 
 

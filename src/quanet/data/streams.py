@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import check_columns
-from quanet.data.rows import BROKEN, FIRST, STDIN, Cells, Rows, check_encoding, open_rows
+from quanet.data.records import FIRST, Cells, Rows
+from quanet.data.rows import BROKEN, STDIN, check_encoding, open_rows
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
