@@ -90,7 +90,7 @@ def named(values, key="v", **settings):
 
 @pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, [[[]]]])
 def test_several_values_in_a_cell_are_no_group_and_are_named(cell):
-    with pytest.raises(InvalidData, match="row 2, column 'v': .* holds several values"):
+    with pytest.raises(InvalidData, match=r"row 2, column 'v': .* holds several values"):
         named(["x", cell])
 
 
@@ -116,17 +116,17 @@ def test_months_and_years_are_dates_of_periods_that_are_as_long():
     assert named(["2010-08", "2010-08-31"], "v:month")[0] == ["2010-08"]
     assert named(["2010-08", "2011"], "v:year")[0] == ["2010", "2011"]
     assert named([2010, "2011-08"], "v:year")[0] == ["2010", "2011"]
-    with pytest.raises(InvalidData, match="'2010-08' .* is a month, so it does not say which day. Group by month or"):
+    with pytest.raises(InvalidData, match=r"'2010-08' .* is a month, so it does not say which day. Group by month or"):
         named(["2010-08"], "v:day")
-    with pytest.raises(InvalidData, match="'2010' .* is a year, so it does not say which month. Group by year"):
+    with pytest.raises(InvalidData, match=r"'2010' .* is a year, so it does not say which month. Group by year"):
         named(["2010"], "v:month")
 
 
 def test_a_format_is_advised_that_reads_the_date_and_is_not_the_one_that_failed():
-    with pytest.raises(InvalidData, match="--date-format to how it is written: '%m/%d/%Y'") as caught:
+    with pytest.raises(InvalidData, match=r"--date-format to how it is written: '%m/%d/%Y'") as caught:
         named(["05/31/2024"], "v:month", form="%d/%m/%Y")
     assert "'%d/%m/%Y'" not in str(caught.value)
-    with pytest.raises(InvalidData, match="--date-format to how it is written: '%d/%m/%Y'"):
+    with pytest.raises(InvalidData, match=r"--date-format to how it is written: '%d/%m/%Y'"):
         named(["31/05/2024"], "v:month")
 
 

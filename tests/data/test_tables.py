@@ -54,7 +54,7 @@ def test_empty_cells_are_counted_and_the_first_is_named(column, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xlsx", b"x", rr"is a spreadsheet. Save its sheet as CSV"),
+        ("a.xlsx", b"x", r"is a spreadsheet. Save its sheet as CSV"),
         ("plain", b"x", "so its format is not known"),
         ("a.csv", b"", "is empty. Give a table with a line of column names"),
         ("a.tsv", b"", "is empty. Give a table with a line of column names"),
@@ -124,7 +124,7 @@ def test_a_table_that_is_neither_texts_nor_numbers_is_named(content, message, tm
 def test_a_table_is_read_as_the_commands_read_it(tmp_path):
     path = tmp_path / "spread.csv"
     path.write_bytes("text;label;size\ncafé noir;None;1\nNA;NA;n/a\n;x;3\n".encode("cp1252"))
-    with pytest.raises(InvalidData, match="is not utf-8.*--encoding"):
+    with pytest.raises(InvalidData, match=r"is not utf-8.*--encoding"):
         read_table(path)
     table = read_table(path, encoding="cp1252")
     same = Source([path], encoding="cp1252").read(["text", "label", "size"])

@@ -1,4 +1,4 @@
-"""Calls of the command line, made at random: options are found in the commands themselves, so new ones are tried too."""
+"""Calls of the command line, made at random from the commands' own options, so that new options are tried too."""
 
 import random
 from collections.abc import Iterator

@@ -17,9 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from quanet import EMQ, save
 from quanet.cli import main
+from quanet.data import download
 
 from .cases import Case, Shared, make_case, write_files
 from .hostile import as_csv, base_rows, posteriors
@@ -99,11 +101,12 @@ def _wrong(case: Case, folder: Path, code: int | None, err: str, unheard: list[s
         return "exit code 2 without a message"
     if code == 0 and any(line.startswith("Error:") for line in lines):
         return "an error, but exit code 0"
-    left = [path.name for path in folder.rglob(".*") if path.name not in case.files and not _is_lock(path, folder)]
+    made = [path for path in folder.rglob(".*") if not path.is_relative_to(folder / "cache")]
+    left = [path.name for path in made if path.name not in case.files and not _is_lock(path)]
     return f"left behind: {left}" if left else ""
 
 
-def _is_lock(path: Path, folder: Path) -> bool:
+def _is_lock(path: Path) -> bool:
     """The lock of an experiment that has begun stays, and is free."""
     return path.name == ".lock" and (path.parent / "experiment.json").exists()
 
@@ -123,10 +126,10 @@ def _call(case: Case, folder: Path) -> Iterator[tuple[io.BytesIO, io.BytesIO, li
     sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", write_through=True)
     sys.unraisablehook = lambda args: unheard.append(f"{args.exc_value!r} in {args.object!r}")
     threading.excepthook = lambda args: unheard.append(f"{args.exc_value!r} in a thread")
-    os.environ.update(COLUMNS="100", QUANET_CACHE=str(folder / "cache"))
+    os.environ.update(COLUMNS="100", QUANET_CACHE=str(folder / "cache"), QUANET_MIRROR="http://127.0.0.1:9")
     os.chdir(folder)
     try:
-        with _limited(), warnings.catch_warnings():
+        with _limited(), warnings.catch_warnings(), mock.patch.object(download, "PAUSE", 0.0):
             warnings.simplefilter("error")
             yield out, err, unheard
     finally:
@@ -202,7 +205,7 @@ def make_shared(folder: Path) -> Shared:
     bad = ("no-json", "no-state", "nothing", "missing", "a\nb", "train.csv", "experiment", "[red]", "[/]")
     experiments = ("experiment", "packed", "nothing", "missing", "plan.toml", "words", "a\nb", "[/]")
     return Shared(
-        models=tuple(str(folder / name) for name in ("words", "words", "numbers", "three", "precomputed")),
+        models=tuple(str(folder / name) for name in ("words", "words", "nums", "three", "precomputed")),
         bad_models=tuple(str(folder / name) for name in bad),
         experiments=tuple(str(folder / name) for name in experiments),
     )

@@ -90,7 +90,7 @@ def _day(value: Any, period: str, form: str | None) -> date:
     if found := ISO.fullmatch(text):
         return date(*map(int, found.groups()))
     if period in COARSE["month"] and (found := MONTH.fullmatch(text)):
-        return date(*map(int, found.groups()), 1)
+        return date(int(found[1]), int(found[2]), 1)
     if period in COARSE["year"] and YEAR.fullmatch(text):
         return date(int(text), 1, 1)
     raise ValueError("no date in ISO 8601")

@@ -120,13 +120,6 @@ def correct(
         )
     at = _place(found, show)
     _say_how(found, source, aside)
-    write_answer(
-        form,
-        output,
-        shown=lambda: _shown(found, at),
-        rows=lambda: _rows(found),
-        plain=lambda: _plain(found),
-    )
 
     def summary() -> Any:
         from quanet.report.corrections import summarize_correction
@@ -134,6 +127,13 @@ def correct(
         return summarize_correction(found, settings=settings())
 
     write_summary(report, summary)
+    write_answer(
+        form,
+        output,
+        shown=lambda: _shown(found, at),
+        rows=lambda: _rows(found),
+        plain=lambda: _plain(found),
+    )
 
 
 def _elsewhere(aside: "Source", human: str, judge: str, *, scores: bool) -> "tuple[Sequence[Any], Sequence[Any]]":

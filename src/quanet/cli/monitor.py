@@ -64,7 +64,9 @@ def monitor(
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="Deviation from batch to batch that is no change, such as 0.01.", rich_help_panel=HOW),
+        typer.Option(
+            min=0, max=1, help="Deviation from batch to batch that is no change, such as 0.01.", rich_help_panel=HOW
+        ),
     ] = None,
     show: Annotated[
         str | None,
@@ -145,14 +147,6 @@ def monitor(
     at = found.changed_most if wanted is None else wanted
     if form is not Format.table or output is not None:
         note(found.sentence(at))
-    write_answer(
-        form,
-        output,
-        shown=lambda: [f"[bold]{escape(found.sentence(at))}[/]", _table(found, at)],
-        rows=lambda: _rows(found),
-        plain=lambda: _plain(found),
-        columns=CSV,
-    )
     if plot is not None:
         from quanet.report.plots import monitor_figure, save_figure
 
@@ -165,6 +159,14 @@ def monitor(
         return summarize_course(found.course, settings=settings(), focus=found.course.classes.tolist()[at])
 
     write_summary(report, summary)
+    write_answer(
+        form,
+        output,
+        shown=lambda: [f"[bold]{escape(found.sentence(at))}[/]", _table(found, at)],
+        rows=lambda: _rows(found),
+        plain=lambda: _plain(found),
+        columns=CSV,
+    )
 
 
 def _place(quantifier: "Quantifier", show: str | None) -> int | None:

@@ -112,7 +112,7 @@ def parquet_rows(name: str, stream: Any, raw: Any) -> Rows:
 def _cells(column: Any, title: str, name: str) -> list[Any]:
     """The cells of a column of Parquet; an error where Python has no value for one, as for a date after 9999."""
     try:
-        return column.to_pylist()  # type: ignore[no-any-return]
+        return column.to_pylist()
     except (OverflowError, ValueError) as error:
         raise InvalidData(
             f"{name}: column {title!r} ({column.type}) holds a value out of range: {error}. "
