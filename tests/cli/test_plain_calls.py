@@ -38,8 +38,9 @@ def test_whoever_stops_reading_leaves_the_report_and_no_error(model, files, tmp_
 
 
 def test_a_report_in_a_pipe_to_head_is_whole(model, files, tmp_path):
-    words = [sys.executable, "-m", "quanet", "evaluate", str(model), str(files / "train.csv")]
-    line = f"{shlex.join(words)} --repeats 1 --report x.md --bags bags.csv --format json | head -2; echo ${{PIPESTATUS[0]}}"
+    options = ["--repeats", "1", "--report", "x.md", "--bags", "bags.csv", "--format", "json"]
+    words = [sys.executable, "-m", "quanet", "evaluate", str(model), str(files / "train.csv"), *options]
+    line = f"{shlex.join(words)} | head -2; echo ${{PIPESTATUS[0]}}"
     out = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert out.splitlines()[-1] == "0"
     assert (tmp_path / "x.md").exists()

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from quanet.report.bagged import coverage_chart
+from quanet.report.comparison import summarize_comparison
 from quanet.report.corrections import summarize_correction
 from quanet.report.course import summarize_course
-from quanet.report.evaluation import _coverage, summarize_comparison, summarize_evaluation
+from quanet.report.evaluation import _coverage, summarize_evaluation
 from tests.report.made_answers import (
     made_comparison,
     made_correction,

@@ -12,9 +12,10 @@ import pytest
 from quanet.diagnostics.findings import SEVERITIES, Finding
 from quanet.errors import InvalidSetting, MissingExtra
 from quanet.report import page
+from quanet.report.comparison import summarize_comparison
 from quanet.report.corrections import summarize_correction
 from quanet.report.course import summarize_course
-from quanet.report.evaluation import summarize_comparison, summarize_evaluation
+from quanet.report.evaluation import summarize_evaluation
 from quanet.report.page import to_html, to_json, to_markdown, write_report
 from quanet.report.palette import DARK, LIGHT, SERIES, contrast
 from quanet.report.shares import summarize_shares

@@ -95,7 +95,7 @@ def compare(
         note(f"Stopped: {len(outcomes)} of {len(chosen)} methods are finished.")
 
     def summary() -> Any:
-        from quanet.report.evaluation import summarize_comparison
+        from quanet.report.comparison import summarize_comparison
 
         return summarize_comparison(found, settings=settings())
 

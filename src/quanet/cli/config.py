@@ -56,7 +56,7 @@ def _names(param: Any) -> list[str]:
 def _value(value: Any, param: Any) -> Any:
     several = getattr(param, "multiple", False) or param.nargs == -1
     if several and isinstance(value, Mapping):  # [fit.set]
-        return [f"{key}={one if isinstance(one, str) else json.dumps(one)}" for key, one in value.items()]
+        return [f"{key}={one if isinstance(one, str) else json.dumps(one, default=str)}" for key, one in value.items()]
     return [value] if several and not isinstance(value, list) else value
 
 

@@ -82,7 +82,8 @@ def fit(
     """
     from quanet.answers.fitting import held_out_errors, read_labelled
     from quanet.data.streams import Source
-    from quanet.persist.folder import free_place, save
+    from quanet.persist.folder import save
+    from quanet.persist.place import free_place
     from quanet.progress import listening
 
     _check_output(output, force=force)
