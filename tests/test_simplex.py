@@ -131,3 +131,9 @@ def test_the_number_of_classes_is_checked():
 def test_the_coarsest_grid_has_every_class_alone_in_the_order_of_finer_ones():
     np.testing.assert_array_equal(grid(3, 1), [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
     np.testing.assert_array_equal(grid(3, 2)[(grid(3, 2) == 1).any(axis=1)], grid(3, 1))
+
+
+def test_bags_without_instances_count_nothing():
+    assert count(np.empty(0, dtype=int), 2).tolist() == [0, 0]
+    assert count(np.empty((3, 0), dtype=int), 2).tolist() == [[0, 0]] * 3
+    assert count(np.empty((0, 4), dtype=int), 2).shape == (0, 2)

@@ -175,12 +175,29 @@ def test_labels_with_signs_of_mathematics_can_be_drawn(call, tmp_path):
     assert code == 0, err
 
 
+def test_where_people_have_labelled_every_row_their_labels_are_the_answer(call, tmp_path):
+    (tmp_path / "a.csv").write_text("judge\n" + "good\nbad\nbad\nbad\n" * 25)
+    code, out, err = call("correct", "a.csv", "--human", "judge", "--judge", "judge", "--format", "json")
+    assert code == 0, err
+    assert json.loads(out)["total"]["good"]["estimate"] == pytest.approx(0.25, abs=0.01)
+
+
 def test_a_judge_without_usable_rows_is_one_line(call, tmp_path):
     (tmp_path / "a.csv").write_text("judge,human\n,\n,\n")
     for columns in (("judge", "judge"), ("human", "judge")):
         code, _, err = call("correct", "a.csv", "--human", columns[0], "--judge", columns[1])
         assert code == 1
         one_line(err)
+
+
+def test_features_without_a_name_are_a_wrong_call(call, files):
+    assert call("fit", files / "train.csv", "--features", ",", "-o", "model")[0] == 2
+
+
+def test_an_address_that_is_none_is_one_line(call):
+    code, _, err = call("datasets", "fetch", "imdb", "--mirror", "http://[")
+    assert code == 1
+    assert "is not a web address" in one_line(err)
 
 
 def test_a_refused_plan_leaves_nothing_behind(call, tmp_path):

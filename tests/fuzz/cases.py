@@ -11,7 +11,7 @@ import typer
 
 from quanet.cli.main import app
 
-from .hostile import COLUMNS, CONFIGS, NAMES, TEXTS, hostile_plan, hostile_table
+from .hostile import COLUMNS, CONFIGS, NAMES, TEXTS, hostile_plan, hostile_table, plain_table
 
 WEIGHTS = {
     "fit": 5,
@@ -32,7 +32,7 @@ WEIGHTS = {
     "experiment figure": 2,
 }
 LEFT_OUT = {"demo"}  # needs the reviews, and minutes
-INTEGERS = ("0", "1", "2", "3", "5", "-1", "10", "1e3", "2.5", "nan", "x", "", str(2**31), str(2**63), "9" * 40)
+INTEGERS = ("1", "2", "3", "10", "0", "-1", "5", "1e3", "2.5", "nan", "x", "", str(2**31), str(2**63), "9" * 40)
 NUMBERS = (
     "0.5",
     "0.9",
@@ -81,8 +81,8 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
     "label": ("label", "label", "product", "score", "date", "text"),
     "features": ("a,b", "a", "a, b", "score,a", "a,a", ","),
     "by": ("product", "date:month", "date:day", "date", "label", "score", "a:year", "product:", "date:era"),
-    "human": ("human", "human", "judge", "text"),
-    "judge": ("judge", "judge", "score", "human", "label"),
+    "human": ("human", "human", "human", "human", "judge", "text"),
+    "judge": ("judge", "judge", "judge", "score", "human", "label"),
     "show": ("pos", "neg", "1"),
     "method": (
         *QUICK,
@@ -140,6 +140,8 @@ ENDINGS = {
     "bags": (".csv", ".json", ""),
     "output": (".csv", ".json", ".txt", ".html", ".md", ".parquet", ".png", ".svg", ".tex", ".pdf", ""),
 }
+NO_FILES = ("missing.csv", ".", "/dev/null", "*.csv", "no-*.csv", "a\nb.csv", "[x].csv", "", "~")
+NO_OUTPUTS = (".", "", "missing/x.csv", "/dev/null", "/proc/x.csv", "a\nb.csv", "\udcff.html", "x" * 300)
 SLOW_IF_DEFAULT = {"evaluate": ("repeats",), "compare": ("repeats", "methods"), "fit": ("method",)}
 
 
@@ -197,6 +199,7 @@ class _Maker:
 
     def __init__(self, rng: random.Random, shared: Shared, verb: str, command: Any) -> None:
         self.rng, self.shared, self.command = rng, shared, command
+        self.mild = rng.random() < 0.5  # mostly right, so that the call gets far
         self.made = Case(verb, verb.split())
 
     def case(self) -> Case:
@@ -208,45 +211,51 @@ class _Maker:
         words = [word for param in arguments for word in self.argument(param)]
         for param in chosen:
             words += self.option(param)
-        if self.rng.random() < 0.03:
+        if self.odd(0.06):
             words.insert(self.rng.randrange(len(words) + 1), self.rng.choice(TEXTS[1:]))
-        if self.rng.random() < 0.03:
+        if self.odd(0.06):
             self.made.files["quanet.toml"] = self.rng.choice(CONFIGS)
         self.made.words += words
         return self.made
 
+    def odd(self, share: float) -> bool:
+        """Now and then, but never in a mild case."""
+        return not self.mild and self.rng.random() < share
+
+    def some(self, values: Any, first: int) -> Any:
+        """One of the values, in a mild case of the first ones."""
+        return self.rng.choice(values[:first] if self.mild else values)
+
     def argument(self, param: Any) -> list[str]:
-        if self.rng.random() < 0.01:
+        if self.odd(0.02):
             return []
         if param.name == "model":
-            return [self.rng.choice(self.shared.models if self.rng.random() < 0.85 else self.shared.bad_models)]
+            return [self.rng.choice(self.shared.bad_models if self.odd(0.2) else self.shared.models)]
         if param.name == "folder":
-            return [self.rng.choice(self.shared.experiments)]
+            return [self.some(self.shared.experiments, 2)]
         if param.name == "plan":
             return [self.plan()]
         if param.name in ("files", "train", "test"):
             count = self.rng.choice((1, 1, 1, 1, 2)) if param.name == "files" else 1
             return [self.file() for _ in range(count)]
         if param.name == "data":
-            return [self.rng.choice((self.file(), f"{self.file()}::{self.file()}", "imdb", "x", ".", self.file()))]
+            return [self.some((self.file(), f"{self.file()}::{self.file()}", "imdb", "x", "."), 2)]
         return [self.string(param.name)] if param.required or self.rng.random() < 0.5 else []
 
     def file(self) -> str:
-        if self.rng.random() < 0.06:
-            return self.rng.choice(
-                ("missing.csv", ".", "/dev/null", "*.csv", "no-*.csv", "a\nb.csv", "[x].csv", "", "~")
-            )
-        ending, content = hostile_table(self.rng)
+        if self.odd(0.1):
+            return self.rng.choice(NO_FILES)
+        ending, content = plain_table(self.rng) if self.mild and self.rng.random() < 0.6 else hostile_table(self.rng)
         if self.rng.random() < 0.05:
             self.made.stdin = content
             return "-"
         name = self.rng.choice(NAMES) if self.rng.random() < 0.2 else f"table{len(self.made.files)}"
         self.made.files[name + ending] = content
-        return f"./{name}{ending}" if self.rng.random() < 0.9 else name + ending
+        return name + ending if self.odd(0.2) else f"./{name}{ending}"
 
     def plan(self) -> str:
-        name = "plan.toml" if self.rng.random() < 0.8 else f"{self.rng.choice(NAMES)}.toml"
-        self.made.files[name] = hostile_plan(self.rng, self.file())
+        name = f"{self.rng.choice(NAMES)}.toml" if self.odd(0.4) else "plan.toml"
+        self.made.files[name] = hostile_plan(self.rng, self.file(), mild=self.mild)
         return f"./{name}"
 
     def option(self, param: Any) -> list[str]:
@@ -259,34 +268,32 @@ class _Maker:
     def value(self, param: Any) -> str:
         kind, choices = _kind(param)
         if self.made.verb == "fit" and param.name == "output":
-            return self.rng.choice(("model", "model", "model", "[red]", "a\nb", "x/y", "", ".", "plain"))
+            return self.some(("model", "plain", "x/y", "[red]", "a\nb", "", "."), 4)
         if kind == "path":
             return self.path(param.name)
         if param.name in GOOD and self.rng.random() < 0.8:
-            return self.rng.choice(GOOD[param.name])
+            return self.some(GOOD[param.name], 5)
         if choices:
-            return self.rng.choice([*choices, *choices, "x", ""])
+            return self.some([*choices, "x", ""], len(choices))
         if kind == "int":
-            return self.rng.choice(INTEGERS[:6] if self.rng.random() < 0.7 else INTEGERS)
+            return self.some(INTEGERS, 4)
         if kind == "float":
-            return self.rng.choice(NUMBERS[:3] if self.rng.random() < 0.3 else NUMBERS)
+            return self.some(NUMBERS, 3)
         return self.string(param.name)
 
     def path(self, name: str) -> str:
         if name == "state":
-            return self.rng.choice(("state", "state", "[x]", "a\nb", "/dev/null", "", "x/y"))
+            return self.some(("state", "[x]", "a\nb", "/dev/null", "", "x/y"), 2)
         if name == "limits":
             return self.rng.choice((self.file(), "missing.json"))
-        if self.rng.random() < 0.12:
-            return self.rng.choice(
-                (".", "", "missing/x.csv", "/dev/null", "/proc/x.csv", "a\nb.csv", "\udcff.html", "x" * 300)
-            )
+        if self.odd(0.2):
+            return self.rng.choice(NO_OUTPUTS)
         stem = self.rng.choice(NAMES) if self.rng.random() < 0.1 else f"out-{name}"
-        return stem + self.rng.choice(ENDINGS.get(name, ("", ".csv", ".json", ".html", ".png")))
+        return stem + self.some(ENDINGS.get(name, (".csv", ".json", ".html", ".png", "")), 3)
 
     def string(self, name: str) -> str:
         if name in GOOD and self.rng.random() < 0.5:
-            return self.rng.choice(GOOD[name])
+            return self.some(GOOD[name], 5)
         return self.rng.choice(COLUMNS if self.rng.random() < 0.4 else TEXTS)
 
 

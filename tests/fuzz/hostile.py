@@ -247,7 +247,8 @@ def _parquet_table(rng: random.Random) -> tuple[str, bytes]:
         return ".parquet", as_parquet(_columns(rows))
 
 
-def _plain(rng: random.Random) -> tuple[str, bytes]:
+def plain_table(rng: random.Random) -> tuple[str, bytes]:
+    """A table that every verb can use."""
     rows = base_rows(rng)
     form = rng.choice(("csv", "csv", "jsonl", "parquet"))
     if form == "csv":
@@ -319,7 +320,7 @@ def _broken(rng: random.Random) -> tuple[str, bytes]:
 
 
 MAKERS: tuple[tuple[int, Callable[[random.Random], tuple[str, bytes]]], ...] = (
-    (4, _plain),
+    (4, plain_table),
     (4, _text_table),
     (5, _json_table),
     (3, _parquet_table),
@@ -348,9 +349,9 @@ classifier = "one"
 """
 
 
-def hostile_plan(rng: random.Random, data: str) -> bytes:
-    """A plan: right, with a wrong value, or no plan at all."""
-    if rng.random() < 0.25:
+def hostile_plan(rng: random.Random, data: str, *, mild: bool) -> bytes:
+    """A plan: right where it is mild, or with a wrong value, or no plan at all."""
+    if not mild and rng.random() < 0.4:
         return rng.choice(
             (
                 b"",
@@ -383,7 +384,7 @@ def hostile_plan(rng: random.Random, data: str) -> bytes:
         "setting": ("embedding_size = 2", "embedding_size = 2", "x = 1", "C = nan", "folds = []", "kind = 3"),
         "method": ("CC", "EMQ", "PACC", "KDEyML", "SVMQ", '"[red]"', '"a\\nb"', '""', "TextClassifier"),
     }
-    said = {name: rng.choice(values) for name, values in odd.items()}
+    said = {name: rng.choice(values[: 2 if mild else None]) for name, values in odd.items()}
     return PLAN.format(data=data.replace("\\", "/"), **said).encode("utf-8", "replace")
 
 

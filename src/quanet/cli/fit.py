@@ -127,6 +127,8 @@ def _columns(source: "Source", text: str | None, features: list[str] | None, lab
         if text is not None:
             raise typer.BadParameter("give --text or --features, not both.", param_hint="--features")
         names = tuple(name.strip() for one in features for name in one.split(",") if name.strip())
+        if not names:
+            raise typer.BadParameter("name at least one column.", param_hint="--features")
         check_columns(names, source.columns, source.name)
         inputs = Inputs(features=names)
         found = find_label(source, label, besides=names)

@@ -40,7 +40,8 @@ def inputs_for(
     from quanet.answers.reading import Inputs
     from quanet.data.columns import UnclearColumn, check_columns, find_text
 
-    names = [name.strip() for one in features or [] for name in one.split(",")] or facts.get("features") or []
+    given = [name.strip() for one in features or [] for name in one.split(",") if name.strip()]
+    names = given or facts.get("features") or []
     if names and text is None:
         check_columns(names, source.columns, source.name)
         return Inputs(features=tuple(names))
