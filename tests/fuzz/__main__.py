@@ -25,6 +25,8 @@ def main() -> int:
         numbers = range(asked.start, asked.start + asked.cases) if asked.only is None else [asked.only]
         for number in numbers:
             case, ended = run_number(asked.seed, number, shared, asked.verb)
+            if number % 500 == 499:
+                print(f"{number + 1} ...", flush=True)  # noqa: T201
             counts[case.verb, "wrong" if ended.wrong else ended.code] += 1
             if ended.wrong:
                 causes.setdefault(_cause(ended.wrong), []).append(number)

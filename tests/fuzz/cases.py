@@ -31,6 +31,7 @@ WEIGHTS = {
     "experiment table": 2,
     "experiment figure": 2,
 }
+COMMAND = typer.main.get_command(app)  # made once: that takes longer than most calls
 LEFT_OUT = {"demo"}  # needs the reviews, and minutes
 INTEGERS = ("1", "2", "3", "10", "0", "-1", "5", "1e3", "2.5", "nan", "x", "", str(2**31), str(2**63), "9" * 40)
 NUMBERS = (
@@ -182,7 +183,7 @@ def commands() -> Iterator[tuple[str, Any]]:
         elif path not in LEFT_OUT:
             yield path, command
 
-    return walk("", typer.main.get_command(app))
+    return walk("", COMMAND)
 
 
 def make_case(seed: int, number: int, shared: Shared, verb: str | None = None) -> Case:

@@ -23,7 +23,7 @@ from quanet import EMQ, save
 from quanet.cli import main
 from quanet.data import download
 
-from .cases import Case, Shared, make_case, write_files
+from .cases import COMMAND, Case, Shared, make_case, write_files
 from .hostile import as_csv, base_rows, posteriors
 
 PROCESSOR, CLOCK = 40.0, 300.0  # seconds that a case may take, of the processor and in all
@@ -72,7 +72,8 @@ def run_case(case: Case, folder: Path) -> Ended:
 
 def _ended() -> tuple[int | None, str]:
     try:
-        main.run()
+        with mock.patch.object(main, "app", COMMAND):
+            main.run()
     except SystemExit as end:
         try:
             sys.stdout.flush()
