@@ -123,7 +123,8 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
         *("dirichlet:1e-300", "by:product", "by:date:month", "by:text", "by:", "by:x", "APP:3", "dirichlet:0"),
     ),
     "metric": ("ae", "rae", "kld", "nkld", "se", "bias", "x"),
-    "methods": ("cc,emq", "quick", "cc", "emq,emq", ",", "cc;x", "svmq,cc"),
+    "methods": ("cc,emq", "cc", "emq,emq", "pcc,acc", "svmq,cc", ",", "cc;x", "pacc", "x", "quick"),
+    "jobs": ("1", "1", "1", "1", "1", "0", "-1", "x"),  # others start processes, which takes seconds
     "metrics": ("ae", "kld"),
     "family": ("counting", "matching"),
     "name": ("emq", "EMQ", "emqq", "quanet", "read_table"),
@@ -143,7 +144,12 @@ ENDINGS = {
 }
 NO_FILES = ("missing.csv", ".", "/dev/null", "*.csv", "no-*.csv", "a\nb.csv", "[x].csv", "", "~")
 NO_OUTPUTS = (".", "", "missing/x.csv", "/dev/null", "/proc/x.csv", "a\nb.csv", "\udcff.html", "x" * 300)
-SLOW_IF_DEFAULT = {"evaluate": ("repeats",), "compare": ("repeats", "methods"), "fit": ("method",)}
+SLOW_IF_DEFAULT = {
+    "experiment run": ("jobs",),
+    "evaluate": ("repeats",),
+    "compare": ("repeats", "methods"),
+    "fit": ("method",),
+}
 
 
 @dataclass
@@ -272,7 +278,7 @@ class _Maker:
             return self.some(("model", "plain", "x/y", "[red]", "a\nb", "", "."), 4)
         if kind == "path":
             return self.path(param.name)
-        if param.name in GOOD and self.rng.random() < 0.8:
+        if param.name in GOOD and (param.name == "jobs" or self.rng.random() < 0.8):
             return self.some(GOOD[param.name], 5)
         if choices:
             return self.some([*choices, "x", ""], len(choices))
