@@ -218,7 +218,8 @@ def test_what_is_not_there_is_one_line(call, model, files, tmp_path, words, mess
 
 
 @pytest.mark.parametrize(
-    "words", [["--level", "2"], ["--encoding", "klingon"], ["--by", "date:century"], ["-o", "shares.xls"], ["--format", "pdf"]]
+    "words",
+    [["--level", "2"], ["--encoding", "klingon"], ["--by", "date:century"], ["-o", "shares.xls"], ["--format", "pdf"]],
 )
 def test_a_wrong_call_is_exit_code_2(call, model, files, words):
     code, out, err = call("predict", model, files / "new.csv", *words)

@@ -209,7 +209,7 @@ def test_half_of_a_surrogate_pair_is_no_character(tmp_path):
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_a_date_that_python_has_not_is_named(tmp_path, unit):
-    far = pa.array([0, 2**62 // 1000], pa.timestamp(unit))
+    far = pa.array([0, 2**62 if unit == "us" else 2**62 // 1000], pa.timestamp(unit))
     pq.write_table(pa.table({"date": far, "text": ["a", "b"]}), tmp_path / "a.parquet")
     source = Source([tmp_path / "a.parquet"])
     if unit == "ns":
@@ -228,3 +228,10 @@ def test_a_stream_of_wide_characters_can_be_left_early(tmp_path, monkeypatch):
     del source
     gc.collect()
     assert not heard
+
+
+def test_standard_input_after_a_file_is_checked_too(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,c\n1,2\n")))
+    with pytest.raises(InvalidData, match="standard input has no column 'b'"):
+        Source([tmp_path / "a.csv", "-"]).read(["b"])

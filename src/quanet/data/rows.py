@@ -25,6 +25,7 @@ STDIN = "-"
 DELIMITERS = ",;\t|"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError)  # what files that are cut off or no archives raise
+SIGNS = 'a.b. "C"\n,' + "d" * 100  # that an encoding of texts can write; those of domain names cannot
 UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -52,7 +53,7 @@ def open_rows(file: str, *, encoding: str) -> Rows:
 def check_encoding(encoding: str) -> str:
     """The name of an encoding, or an error that says which there are."""
     try:
-        if "\n,".encode(encoding).decode(encoding) == "\n,":
+        if SIGNS.encode(encoding).decode(encoding) == SIGNS:
             return encoding
     except (LookupError, ValueError):  # no such encoding, none for texts, or one that refuses all of them
         pass

@@ -101,6 +101,8 @@ class Source:
         for number, file in enumerate(self.files):
             self._starts.append((self.rows, file))
             with closing(self._open(number)) as self._current:
+                if file == STDIN:  # which `check` leaves alone, as it can be read but once
+                    check_columns(wanted, self._current.columns, _called(file))
                 for part in _parts(self._cells(self._current, wanted), rows):
                     if self.follow:
                         self.follow(self.position)

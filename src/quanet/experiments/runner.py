@@ -9,7 +9,7 @@ from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, Quanet
 from quanet.evaluation.cells import Cell
 from quanet.experiments.datasets import Place, load
 from quanet.experiments.engines import Engine
-from quanet.experiments.manifest import About, asked_cells
+from quanet.experiments.manifest import About, asked_cells, cells_of
 from quanet.experiments.plan import Plan
 from quanet.experiments.source import Source, nearest
 from quanet.experiments.store import Store, read_all
@@ -266,7 +266,7 @@ def state_of(folder: str | Path) -> State:
     """How far the experiment of a folder is, packed or not."""
     store, found = Store(folder), read_all(folder)
     cells = {}
-    for cell, key in asked_cells(store.manifest()).items():
+    for cell, key in cells_of(store.manifest()).items():
         cells[cell] = "done" if cell in found else store.failure(cell, key) or "missing"
     abouts = [about for _, about in found.values()]
     rows = {about["rows"]: about["seconds"]["rows"] for about in abouts}

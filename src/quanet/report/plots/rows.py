@@ -81,7 +81,7 @@ def _ends(rows: Rows) -> tuple[float, float]:
         values = np.r_[values, rows.around[0]]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if rows.unit == "points":
-        return 0.0, rows.top or 1.06 * high
+        return 0.0, rows.top or 1.06 * max(high, 1e-4)  # no method errs: still a scale
     low, high = share_ends(low, high)
     return (low - 0.015 * (high - low) if low == 0 else low), min(high, 1.0) + 0.015 * (high - low)
 
