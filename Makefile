@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers unit format bench paper clean
+.PHONY: help setup demo test check lint types layers unit fuzz format bench paper clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,10 @@ layers: .venv/.dev
 # One thread for each of the processes, which would otherwise wait for each other's: half the time.
 unit: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses=auto --cov --cov-report=term-missing:skip-covered
+
+# make fuzz CASES=20000 SEED=7; a failure names its seed and number, and how to see it again.
+fuzz: .venv/.dev ## Call the commands with hostile files and options, 5,000 times
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(CASES),5000) --seed $(or $(SEED),0)
 
 format: .venv/.dev ## Format and mend what ruff can
 	$(BIN)/ruff check --fix

@@ -235,4 +235,9 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
+    """Names that can be used here: `help(quanet)` and completion try all of them."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return [name for name in __all__ if not _ROOM_OF.get(name, "").startswith("nn.")]
     return __all__

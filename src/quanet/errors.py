@@ -1,4 +1,22 @@
-"""Everything quanet raises or warns of."""
+"""Everything quanet raises or warns of, and how messages quote values."""
+
+from reprlib import Repr
+from typing import Any
+
+_QUOTING = Repr()
+_QUOTING.maxstring = _QUOTING.maxother = _QUOTING.maxlong = 80
+_QUOTING.maxlevel = 3
+
+
+def brief(value: Any) -> str:
+    """A value as a message quotes it: on one line, and short, however long or deep it is.
+
+    Examples
+    --------
+    >>> brief([[[[1]]]]), len(brief("x" * 1000))
+    ('[[[...]]]', 80)
+    """
+    return _QUOTING.repr(value).replace("\n", " ")
 
 
 class QuanetError(Exception):

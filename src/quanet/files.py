@@ -1,11 +1,12 @@
-"""Files that are there whole or not at all."""
+"""Files: written whole or not at all, text as UTF-8, TOML read with one kind of error."""
 
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO
+from typing import IO, Any
 
 
 @contextmanager
@@ -35,3 +36,22 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     os.umask(umask)
     part.chmod(0o666 & ~umask)
     part.replace(path)
+
+
+def as_utf8(text: str) -> bytes:
+    r"""Text as bytes. Half a surrogate pair, as in some file names and JSON, has none and becomes its escape.
+
+    Examples
+    --------
+    >>> as_utf8("caf\u00e9 \ud800")
+    b'caf\xc3\xa9 \\ud800'
+    """
+    return text.encode("utf-8", "backslashreplace")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What TOML says; a ValueError where it is none, or nested too deeply."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None

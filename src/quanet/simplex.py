@@ -61,7 +61,7 @@ def count(codes: IntArray, k: int) -> IntArray:
     array([[1, 0, 2],
            [0, 3, 0]])
     """
-    bags = codes.reshape(int(np.prod(codes.shape[:-1])), codes.shape[-1])  # -1 is ambiguous for bags of no instances
+    bags = codes.reshape(math.prod(codes.shape[:-1]), codes.shape[-1])  # also of bags without instances
     shifted = bags + k * np.arange(len(bags))[:, None]
     return np.bincount(shifted.ravel(), minlength=len(bags) * k).reshape(*codes.shape[:-1], k)
 

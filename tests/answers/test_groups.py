@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from quanet.answers.groups import Groups, group_codes, parse_key, period_of
+from quanet.answers.groups import Groups, check_date_format, group_codes, parse_key, period_of
 from quanet.answers.shares import Key
 from quanet.errors import InvalidData, InvalidSetting
 
@@ -71,9 +71,9 @@ def test_without_keys_all_rows_are_one_group():
 
 def test_a_date_that_is_none_is_named():
     table = pd.DataFrame({"date": ["2024-01-01", "soon"]}, dtype=object)
-    with pytest.raises(InvalidData, match=r"row 2: 'soon' in column 'date' is no date in ISO 8601.*--date-format"):
+    with pytest.raises(InvalidData, match=r"row 2: 'soon' in column 'date' is not a date in ISO 8601.*--date-format"):
         group_codes(table, [Key("date", "day")])
-    with pytest.raises(InvalidData, match=r"row 1: '2024-01-01' in column 'date' is no date written as %d"):
+    with pytest.raises(InvalidData, match=r"row 1: '2024-01-01' in column 'date' is not a date written as %d"):
         group_codes(table, [Key("date", "day")], form="%d")
 
 
@@ -85,3 +85,57 @@ def test_far_too_many_groups_are_an_error(monkeypatch):
     groups = Groups([Key("time", "day")])
     assert [groups.codes(table).tolist() for _ in range(2)] == [[0] * 6] * 2  # what it remembers stays bounded
     assert len(groups._known[0]) == 6
+
+
+def named(values, key="v", **settings):
+    table = pd.DataFrame({"v": pd.Series(values, dtype=object)})
+    groups, codes = group_codes(table, [parse_key(key)], **settings)
+    return [values[0] for values in groups], codes.tolist()
+
+
+@pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, [[[]]]])
+def test_several_values_in_a_cell_are_no_group_and_are_named(cell):
+    with pytest.raises(InvalidData, match=r"row 2, column 'v': .* holds several values"):
+        named(["x", cell])
+
+
+@pytest.mark.parametrize("order", [(True, 1), (1, True), (True, 1.0)])
+def test_true_is_not_the_number_one(order):
+    groups, codes = named(order)
+    assert sorted(groups) == ["1", "True"]
+    assert len(set(codes)) == 2
+
+
+def test_one_number_is_one_group_however_it_is_written():
+    # A column of whole numbers that has a gap is one of floats in Parquet.
+    assert named([1, 1.0, 2.5]) == (["1", "2.5"], [0, 0, 1])
+
+
+def test_a_group_called_nan_leaves_the_others_in_order():
+    names = ["10", "nan", "9", "inf", "b", "-inf", "a", "NaN", "1e400"]
+    assert named(names)[0] == ["9", "10", "-inf", "1e400", "NaN", "a", "b", "inf", "nan"]
+    assert named(names[::-1])[0] == named(names)[0]
+
+
+def test_months_and_years_are_dates_of_periods_that_are_as_long():
+    assert named(["2010-08", "2010-08-31"], "v:month")[0] == ["2010-08"]
+    assert named(["2010-08", "2011"], "v:year")[0] == ["2010", "2011"]
+    assert named([2010, "2011-08"], "v:year")[0] == ["2010", "2011"]
+    with pytest.raises(InvalidData, match=r"'2010-08' .* is a month, so it does not say which day. Group by month or"):
+        named(["2010-08"], "v:day")
+    with pytest.raises(InvalidData, match=r"'2010' .* is a year, so it does not say which month. Group by year"):
+        named(["2010"], "v:month")
+
+
+def test_a_format_is_advised_that_reads_the_date_and_is_not_the_one_that_failed():
+    with pytest.raises(InvalidData, match=r"--date-format to how it is written: '%m/%d/%Y'") as caught:
+        named(["05/31/2024"], "v:month", form="%d/%m/%Y")
+    assert "'%d/%m/%Y'" not in str(caught.value)
+    with pytest.raises(InvalidData, match=r"--date-format to how it is written: '%d/%m/%Y'"):
+        named(["31/05/2024"], "v:month")
+
+
+@pytest.mark.parametrize("form", ["%", "%Q", "%Y%Y", "%-d"])
+def test_what_is_no_format_of_dates_is_refused(form):
+    with pytest.raises(InvalidSetting, match="is not a date format"):
+        check_date_format(form)

@@ -80,6 +80,40 @@ def test_a_wrong_call_is_one_line(home, monkeypatch, capsys, words, message):
     assert "Traceback" not in printed
 
 
+def test_a_plan_instead_of_results_says_where_they_are(home, monkeypatch, capsys):
+    for verb in (
+        ("table", "plan.toml"),
+        ("show", "plan.toml"),
+        ("figure", "plan.toml", "--kind", "bias", "-o", "x.svg"),
+    ):
+        assert call(monkeypatch, "experiment", *verb) == 1
+        said = capsys.readouterr().err
+        assert "plan.toml is a plan, and this needs its folder of results." in said
+        assert "quanet experiment run plan.toml writes to plan" in said
+    only = ("--only", "method=CC,run=0")
+    assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1", *only) == 0
+    assert call(monkeypatch, "experiment", "table", "plan.toml") == 1
+    assert "needs its folder of results, which is plan." in capsys.readouterr().err
+
+
+def test_what_was_not_asked_for_is_not_missing(home, monkeypatch, capsys):
+    run = ("experiment", "run", "plan.toml", "--jobs", "1")
+    assert call(monkeypatch, *run, "--only", "method=CC,run=0") == 0
+    capsys.readouterr()
+    assert call(monkeypatch, "experiment", "table", "plan") == 0
+    table = capsys.readouterr().out
+    assert "CC" in table
+    assert "EMQ" not in table
+    assert "missing" not in table
+    assert call(monkeypatch, *run, "--only", "method=EMQ,run=0") == 0  # what was asked for before stays
+    capsys.readouterr()
+    assert call(monkeypatch, "experiment", "table", "plan") == 0
+    table = capsys.readouterr().out
+    assert "CC" in table
+    assert "EMQ" in table
+    assert "SVM-KLD" not in table
+
+
 def test_a_second_runner_is_told_who_is_first(home, monkeypatch, capsys):
     with Store(home / "plan").locked():
         assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1") == 1

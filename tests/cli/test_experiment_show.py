@@ -24,10 +24,12 @@ def folder(monkeypatch, tmp_path):
     store = ModuleType("quanet.experiments.store")
     store.read_cells = lambda folder: cells
     datasets = {"imdb": {"stand_in": ""}, "kindle-device": {"stand_in": "stand-in for KINDLE"}}
-    store.read_manifest = lambda folder: {"cells": planned, "datasets": datasets, "aside": ["Leaking"]}
-    store.cells_of = lambda manifest: manifest["cells"]
+    manifest = ModuleType("quanet.experiments.manifest")
+    manifest.read_manifest = lambda folder: {"cells": planned, "datasets": datasets, "aside": ["Leaking"]}
+    manifest.asked_cells = lambda said: said["cells"]
     monkeypatch.setitem(sys.modules, "quanet.experiments", ModuleType("quanet.experiments"))
     monkeypatch.setitem(sys.modules, "quanet.experiments.store", store)
+    monkeypatch.setitem(sys.modules, "quanet.experiments.manifest", manifest)
     app = typer.Typer(cls=Verbs, pretty_exceptions_enable=False)
     experiment_show.register(app)
     monkeypatch.setattr(main, "app", app)

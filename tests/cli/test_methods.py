@@ -21,7 +21,7 @@ def test_they_can_be_chosen_by_classes_and_family(call):
     assert [one["name"] for one in json.loads(out)] == ["MAX", "MS", "MS2", "T50", "TAC", "X"]
     code, _, err = call("methods", "--family", "threshold")
     assert code == 2
-    assert "there are thresholds," in " ".join(err.split())
+    assert "Choose from thresholds," in " ".join(err.split())
 
 
 def test_one_is_shown_in_full(call):

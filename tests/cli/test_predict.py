@@ -63,15 +63,23 @@ def test_chunks_change_nothing(call, model, files, monkeypatch):
     assert call(*words)[1] == whole
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "parquet", "txt", "html", "md"])
+STARTS = {
+    "csv": b"product,class,estimate",
+    "json": b'{\n "source":',
+    "parquet": b"PAR1",
+    "txt": b"product      n   positive   95% interval",
+    "html": b"<!doctype html>",
+    "md": b"# Shares in ",
+}
+
+
+@pytest.mark.parametrize("ending", list(STARTS))
 def test_the_ending_says_what_is_written(call, model, files, tmp_path, ending):
     code, out, err = call("predict", model, files / "new.csv", "--by", "product", "-o", f"shares.{ending}")
     assert (code, out) == (0, "")
     assert f"Written: shares.{ending}" in err
     content = (tmp_path / f"shares.{ending}").read_bytes()
-    assert {"parquet": b"PAR1", "json": b"{\n", "csv": b"product", "html": b"<!doctype html>"}.get(
-        ending, b""
-    ) in content[:200].lower() + content[:4]
+    assert b" ".join(content.split()).startswith(b" ".join(STARTS[ending].split()))
     assert b"lamp" in content
     assert b"[red]" not in content
     code, _, err = call("predict", model, files / "new.csv", "-o", f"shares.{ending}")
@@ -197,7 +205,6 @@ def test_dates_written_in_another_way(call, model, tmp_path):
         (["nothing", "new.csv"], "there is no folder nothing"),
         (["other", "new.csv"], "other is no quanet model: it has no config.json"),
         (["MODEL", "nothing.csv"], "there is no file nothing.csv"),
-        (["MODEL", "new.csv", "--encoding", "klingon"], "there is no encoding 'klingon'"),
         (["MODEL", "new.csv", "-o", "nowhere/shares.csv"], "there is no folder nowhere"),
         (["MODEL", "new.csv", "--plot", "trend.bmp"], "trend.bmp"),
     ],
@@ -211,7 +218,8 @@ def test_what_is_not_there_is_one_line(call, model, files, tmp_path, words, mess
 
 
 @pytest.mark.parametrize(
-    "words", [["--level", "2"], ["--by", "date:century"], ["-o", "shares.xls"], ["--format", "pdf"]]
+    "words",
+    [["--level", "2"], ["--encoding", "klingon"], ["--by", "date:century"], ["-o", "shares.xls"], ["--format", "pdf"]],
 )
 def test_a_wrong_call_is_exit_code_2(call, model, files, words):
     code, out, err = call("predict", model, files / "new.csv", *words)

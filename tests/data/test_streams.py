@@ -1,4 +1,5 @@
 import bz2
+import gc
 import gzip
 import io
 import json
@@ -7,6 +8,7 @@ import sys
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quanet.data.columns import find_label, find_text, numbers_in
@@ -122,7 +124,9 @@ def test_encodings(encoding, tmp_path):
         ("a.jsonl", b"[1, 2]\n", "line 1 is JSON, but no object"),
         ("a.jsonl", b"", "is empty"),
         ("a.parquet", b"PAR1", "cannot be read as PARQUET"),
-        ("a.xlsx", b"PK", "ends in none of .csv"),
+        ("a.xlsx", b"PK", "is a spreadsheet. Save its sheet as CSV"),
+        ("a.pdf", b"PK", "ends in none of .csv"),
+        ("a.jsonl", b'{"a": ' + b"[" * 100_000 + b"\n", "line 1 is no JSON: it is nested too deeply"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(name, content, message, tmp_path):
@@ -189,3 +193,45 @@ def test_several_choices_or_none_are_told(tmp_path):
     named = columns_of(tmp_path, [{"text": "a", "label": 1, "other text": "x y z"}])
     assert find_text(named) == ("text", True)
     assert find_label(named) == ("label", True)
+
+
+@pytest.mark.parametrize("name", ["undefined", "utf\x008", "rot13", "hex", "idna", ""])
+def test_what_is_no_encoding_of_texts_is_refused_by_name(name):
+    with pytest.raises(InvalidSetting, match="there is no encoding"):
+        Source(["-"], encoding=name)
+
+
+def test_half_of_a_surrogate_pair_is_no_character(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"a": "x\\ud800y", "b": ["\\udfff"], "c": "\\ud83d\\ude00"}\n')
+    row = Source([tmp_path / "a.jsonl"]).read(["a", "b", "c"]).iloc[0].tolist()
+    assert row == ["x\ufffdy", ["\ufffd"], "\U0001f600"]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_date_that_python_has_not_is_named(tmp_path, unit):
+    far = pa.array([0, 2**62 if unit == "us" else 2**62 // 1000], pa.timestamp(unit))
+    pq.write_table(pa.table({"date": far, "text": ["a", "b"]}), tmp_path / "a.parquet")
+    source = Source([tmp_path / "a.parquet"])
+    if unit == "ns":
+        assert source.read(["date"])["date"].notna().all()
+        return
+    with pytest.raises(InvalidData, match=r"a\.parquet: column 'date' .* out of range"):
+        source.read(["date"])
+
+
+def test_a_stream_of_wide_characters_can_be_left_early(tmp_path, monkeypatch):
+    heard = []
+    monkeypatch.setattr(sys, "unraisablehook", heard.append)
+    (tmp_path / "a.csv").write_bytes(("text,label\n" + "good film,x\n" * 5000).encode("utf-16"))
+    source = Source([tmp_path / "a.csv"], encoding="utf-16")
+    assert len(source.peek()) == 1000
+    del source
+    gc.collect()
+    assert not heard
+
+
+def test_standard_input_after_a_file_is_checked_too(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,c\n1,2\n")))
+    with pytest.raises(InvalidData, match="standard input has no column 'b'"):
+        Source([tmp_path / "a.csv", "-"]).read(["b"])

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from quanet import read_table
+from quanet.data.streams import Source
 from quanet.data.tables import read_dataset
 from quanet.errors import InvalidData
 
@@ -53,18 +54,18 @@ def test_empty_cells_are_counted_and_the_first_is_named(column, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xlsx", b"x", r"ends in none of \.csv"),
+        ("a.xlsx", b"x", r"is a spreadsheet. Save its sheet as CSV"),
         ("plain", b"x", "so its format is not known"),
         ("a.csv", b"", "is empty. Give a table with a line of column names"),
         ("a.tsv", b"", "is empty. Give a table with a line of column names"),
         ("a.csv", b"text,label\n", "has no rows"),
-        ("a.csv", b'text\n"open', "cannot be read as CSV"),
-        ("a.csv", b"text\n\xff\xfe\n", "cannot be read as CSV: .*utf-8"),
-        ("a.jsonl", b"{not json", "cannot be read as JSONL"),
+        ("a.csv", b'text\n"open', "line 2: unexpected end of data"),
+        ("a.csv", b"text\n\xff\xfe\n", "line 2: .* is not utf-8"),
+        ("a.jsonl", b"{not json", "line 1 is no JSON"),
         ("a.parquet", b"PAR1", "cannot be read as PARQUET"),
-        ("a.csv.gz", b"not gzip", "cannot be read as CSV"),
-        ("a.parquet.gz", b"not gzip", "cannot be read as PARQUET"),
-        ("a.parquet.gz", gzip.compress(b"PAR1" * 99, mtime=0)[:-9], "cannot be read as PARQUET"),
+        ("a.csv.gz", b"not gzip", "cannot be read: Not a gzipped file"),
+        ("a.parquet.gz", b"not gzip", "cannot be read: Not a gzipped file"),
+        ("a.parquet.gz", gzip.compress(b"PAR1" * 99, mtime=0)[:-9], "cannot be read: Compressed file ended"),
     ],
 )
 def test_files_that_cannot_be_read_say_why_in_one_line(name, content, message, tmp_path):
@@ -118,3 +119,24 @@ def test_a_table_that_is_neither_texts_nor_numbers_is_named(content, message, tm
     path.write_text(content)
     with pytest.raises(InvalidData, match=message):
         read_dataset(path)
+
+
+def test_a_table_is_read_as_the_commands_read_it(tmp_path):
+    path = tmp_path / "spread.csv"
+    path.write_bytes("text;label;size\ncafé noir;None;1\nNA;NA;n/a\n;x;3\n".encode("cp1252"))
+    with pytest.raises(InvalidData, match=r"is not utf-8.*--encoding"):
+        read_table(path)
+    table = read_table(path, encoding="cp1252")
+    same = Source([path], encoding="cp1252").read(["text", "label", "size"])
+    assert table[["text", "label"]].equals(same[["text", "label"]])  # NA and None may be texts and labels
+    assert table["text"].tolist() == ["café noir", "NA", None]
+    np.testing.assert_array_equal(table["size"], [1, np.nan, 3])  # but no numbers
+
+
+def test_columns_of_json_and_parquet_keep_their_types(tmp_path):
+    table = pd.DataFrame({"whole": [1, 2], "part": [0.5, None], "flag": [True, False], "date": ["2024-01-01", "x"]})
+    table.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    table.to_parquet(tmp_path / "a.parquet")
+    for name in ("a.jsonl", "a.parquet"):
+        found = read_table(tmp_path / name)
+        assert [column.dtype.kind for _, column in found.items()] == ["i", "f", "b", "O"]

@@ -1,3 +1,5 @@
+from datetime import date
+
 import pytest
 
 from quanet import CC, EMQ, GridSearchQ, LSTMClassifier, QuaNet, TextClassifier, TrainPrevalence
@@ -64,7 +66,10 @@ def test_what_can_be_asked_for_is_known():
     [
         ("QuaNet._train", "has no '_train'"),
         ("_ROOMS", "has no '_ROOMS'"),
-        ("METRICS", "is no class"),
+        ("METRICS", "is not a class of estimators"),
+        ("os:getcwd", "is not a class of estimators"),
+        ("uuid:UUID", "is not a class of estimators"),
+        ("..:x", "does not name a class"),
         ("no.such.module:Thing", "cannot be imported"),
         ("sklearn.svm:SVCC", "Did you mean 'SVC'"),
     ],
@@ -75,7 +80,7 @@ def test_what_there_is_not_is_named(kind, message):
 
 
 def test_a_class_that_refuses_its_settings_is_named():
-    with pytest.raises(InvalidPart, match="uuid:UUID cannot be made: badly formed"):
-        make({"kind": "uuid:UUID", "hex": "none"})
-    with pytest.raises(InvalidPart, match="does not say which settings"):
-        make({"kind": "datetime:date", "year": 2000})
+    with pytest.raises(InvalidPart, match=r"Bags cannot be made: .*indices"):
+        make({"kind": "Bags"})
+    with pytest.raises(InvalidPart, match="is a date or a time, which no setting is"):
+        make({"kind": "PACC", "cv": date(1979, 5, 27)})

@@ -9,10 +9,11 @@ from quanet.evaluation.cells import Cell
 from quanet.experiments import work
 from quanet.experiments.datasets import load
 from quanet.experiments.engines import Here
+from quanet.experiments.manifest import read_manifest
 from quanet.experiments.pack import pack, read_packed
 from quanet.experiments.reader import read_plan
 from quanet.experiments.runner import RowsOf, Selection, run, state_of
-from quanet.experiments.store import Store, from_npz, read_all, read_cells, read_manifest, to_npz
+from quanet.experiments.store import Store, from_npz, read_all, read_cells, to_npz
 from tests.experiments.conftest import PLAN, write_words
 
 

@@ -12,7 +12,8 @@ from quanet.bags import Bags
 from quanet.errors import InvalidExperiment, QuanetWarning
 from quanet.evaluation.cells import Cell
 from quanet.evaluation.results import Results
-from quanet.experiments.store import Store, decode_results, encode_results, read_cells, read_manifest, write
+from quanet.experiments.manifest import read_manifest
+from quanet.experiments.store import Store, decode_results, encode_results, read_cells, write
 
 CELL = Cell("words", "CC", 0)
 ABOUT = {"prior": [0.5, 0.5], "seconds": {"fit": 1.5}}

@@ -9,6 +9,7 @@ from quanet.base import AggregativeQuantifier, Quantifier
 from quanet.errors import InvalidData
 from quanet.methods import catalogue
 from quanet.methods.about import About
+from quanet.methods.listing import family_of, listed_methods
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,6 +22,12 @@ def test_every_public_method_is_listed_once():
         if issubclass(kind, Quantifier) and kind not in (Quantifier, AggregativeQuantifier)
     }
     assert catalogue()["name"].tolist() == sorted(methods)
+
+
+def test_entries_read_from_the_source_are_those_of_the_classes():
+    for name, (about, family) in listed_methods().items():
+        kind = getattr(quanet, name)
+        assert (about, family) == (kind.about, family_of(kind))
 
 
 def test_every_entry_says_what_it_must():

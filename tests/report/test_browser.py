@@ -72,6 +72,25 @@ def test_a_report_fits_every_screen(pages, chromium, name, width, dark):
     assert requests == [pages[name].as_uri()]
 
 
+def test_on_a_phone_three_classes_have_three_panels_and_tables_fit(chromium, tmp_path):
+    three = ("negative", "neutral", "positive")
+    summaries = {
+        "shares": summarize_shares(by_product(8, classes=three)),
+        "evaluation": summarize_evaluation(made_evaluation(k=3, classes=three)),
+    }
+    for name, summary in summaries.items():
+        write_report(summary, tmp_path / f"{name}.html")
+        chromium.open(tmp_path / f"{name}.html", width=390)
+        chromium.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
+        words = chromium.ask(
+            "[...document.querySelector('.narrow svg').querySelectorAll('text')].map(t => t.textContent)"
+        )
+        assert set(three) <= set(words)
+        hidden = "[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth).length"
+        assert chromium.ask(hidden) == 0
+        assert chromium.ask(CROSSING) == []
+
+
 def test_on_paper_a_dark_screens_report_is_light_and_shows_its_tables(pages, chromium):
     chromium.open(pages["evaluation"], width=720, dark=True)
     features = [{"name": "prefers-color-scheme", "value": "dark"}]

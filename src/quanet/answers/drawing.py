@@ -11,13 +11,15 @@ from quanet.answers.groups import parse_key
 from quanet.answers.shares import Key
 from quanet.arrays import IntArray, LabelArray
 from quanet.bags import Bags
-from quanet.errors import InvalidBags, InvalidSetting
+from quanet.data.columns import as_number
+from quanet.errors import InvalidBags, InvalidSetting, brief
 from quanet.protocols import APP, NPP, UPP, ByGroup, Dirichlet, Protocol
 from quanet.simplex import count, encode
 
 NAMES = ("app", "upp", "npp", "dirichlet", "by")
 BAG_SIZE = 500  # the paper's
 BAGS = 2100  # the paper's 21 prevalences, 100 times each
+LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e6  # of dirichlet; beyond, bags are of one class, or all alike
 LEAST = 10  # instances in a bag, however small the file
 
 
@@ -52,7 +54,7 @@ class Drawing:
             near = get_close_matches(name, NAMES, 1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise InvalidSetting(
-                f"no protocol is called {name!r}.{meant} There are app, upp, npp, dirichlet[:ALPHA] and "
+                f"no protocol is called {brief(name)}.{meant} There are app, upp, npp, dirichlet[:ALPHA] and "
                 "by:COLUMN[:PERIOD]."
             )
         if name == "by" and not parameter:
@@ -60,12 +62,12 @@ class Drawing:
         if parameter and name not in ("by", "dirichlet"):
             raise InvalidSetting(f"{name} takes no parameter; got {parameter!r}.")
         if name == "dirichlet" and parameter:
-            try:
-                usable = float(parameter) > 0
-            except ValueError:
-                usable = False
-            if not usable:
-                raise InvalidSetting(f"the concentration of dirichlet is a number above 0; got {parameter!r}.")
+            alpha = as_number(parameter)
+            if alpha is None or not LEAST_ALPHA <= alpha <= MOST_ALPHA:
+                raise InvalidSetting(
+                    f"the concentration of dirichlet is a number from {LEAST_ALPHA:g} to {MOST_ALPHA:g}; "
+                    f"got {brief(parameter)}."
+                )
         drawing = cls(name, parameter, bag_size, repeats)
         _ = drawing.key  # a period that there is not is told now
         return drawing

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -218,15 +218,30 @@ def _dates(key: Key, names: Sequence[str]) -> list[Any]:
         return [float(name) for name in names]
     except ValueError:
         pass
+    dates = []
     for name in names:
         try:
-            np.datetime64(name, "us")
-        except ValueError:
+            dates.append(_without_zone(name))
+        except (ValueError, OverflowError):
             raise InvalidData(
                 f"{name!r} in column {key.column!r} is neither a number nor a date such as 2024-05-31. Name a column "
                 f"of dates with the length of a batch, such as --by {key.column}:week, and --date-format if need be."
             ) from None
-    return list(names)
+    return dates
+
+
+def _without_zone(name: str) -> str:
+    """A date and time in UTC, where it says its zone, which NumPy does not take; else as it is.
+
+    Examples
+    --------
+    >>> _without_zone("2024-05-31T12:30+02:00"), _without_zone("2024-05")
+    ('2024-05-31T10:30:00', '2024-05')
+    """
+    if re.search(r"T.*(Z|[+-]\d\d(:?\d\d)?)$", name):
+        return datetime.fromisoformat(name).astimezone(UTC).replace(tzinfo=None).isoformat()
+    np.datetime64(name, "us")
+    return name
 
 
 def _first_day(name: str) -> str:

@@ -1,7 +1,9 @@
 """Groups of instances: by the values of columns, and by the period that a date falls into."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quanet.answers.shares import Key
-from quanet.data.columns import label_name, nearest_first
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.data.columns import as_number, label_name, nearest_first
+from quanet.errors import InvalidData, InvalidSetting, brief
 from quanet.grouping import EMPTY
 
 if TYPE_CHECKING:
@@ -27,7 +29,14 @@ PERIODS: dict[str, Callable[[date], str]] = {
     "year": lambda day: f"{day.year:04}",
 }
 MOST_GROUPS = 100_000  # beyond, a column is hardly one to group by
-ISO = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ]\d{2}(?::?\d{2}.*)?)?Z?")
+ISO = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ]\d{2}(?::?\d{2}.*)?)?Z?", re.ASCII)
+MONTH, YEAR = re.compile(r"(\d{4})-(\d{2})", re.ASCII), re.compile(r"\d{4}", re.ASCII)  # dates without a day
+COARSE = {"month": ("month", "quarter", "year"), "year": ("year",)}  # periods that such a date has
+WAYS = (  # that dates are often written in
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d %B %Y", "%B %d, %Y"),
+    *("%d %b %Y", "%b %d, %Y", "%Y-%m-%d", "%m/%Y", "%B %Y", "%b %Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
+    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%a %b %d %H:%M:%S %Y"),
+)
 
 
 def parse_key(text: str) -> Key:
@@ -57,30 +66,58 @@ def period_of(value: Any, period: str, form: str | None = None) -> str:
     ----------
     value : a date, or its text.
     period : day, week, month, quarter or year.
-    form : how texts are written, as for `strptime`; None reads ISO 8601, such as 2024-05-31 or 2024-05-31T12:30.
+    form : how texts are written, as for `strptime`; None reads ISO 8601, such as 2024-05-31 or 2024-05-31T12:30, and
+        of months and years also 2024-05 and 2024.
 
     Examples
     --------
     >>> [period_of("2024-05-31 12:30", period) for period in ("day", "week", "month", "quarter", "year")]
     ['2024-05-31', '2024-W22', '2024-05', '2024-Q2', '2024']
-    >>> period_of("31.5.2024", "month", "%d.%m.%Y")
-    '2024-05'
+    >>> period_of("31.5.2024", "month", "%d.%m.%Y"), period_of("2024-05", "quarter"), period_of("2024", "year")
+    ('2024-05', '2024-Q2', '2024')
     """
-    return PERIODS[period](_day(value, form))
+    return PERIODS[period](_day(value, period, form))
 
 
-def _day(value: Any, form: str | None) -> date:
+def _day(value: Any, period: str, form: str | None) -> date:
     if isinstance(value, datetime):
         return value.date()
     if isinstance(value, date):
         return value
-    text = value.strip() if isinstance(value, str) else ""
+    a_year = isinstance(value, int) and 1000 <= value <= 9999
+    text = value.strip() if isinstance(value, str) else str(value) if a_year else ""
     if form is not None:
         return datetime.strptime(text, form).date()
-    found = ISO.fullmatch(text)
-    if not found:
-        raise ValueError("no date in ISO 8601")
-    return date(*map(int, found.groups()))
+    if found := ISO.fullmatch(text):
+        return date(*map(int, found.groups()))
+    if period in COARSE["month"] and (found := MONTH.fullmatch(text)):
+        return date(int(found[1]), int(found[2]), 1)
+    if period in COARSE["year"] and YEAR.fullmatch(text):
+        return date(int(text), 1, 1)
+    raise ValueError("no date in ISO 8601")
+
+
+def check_date_format(form: str) -> str:
+    """A format for `strptime`, or an `InvalidSetting` that says what is wrong with it."""
+    try:
+        datetime.strptime(datetime(2024, 5, 31).strftime(form), form)
+    except (ValueError, re.error) as error:
+        reason = str(error).partition(" in format")[0]
+        raise InvalidSetting(
+            f"{form!r} is not a date format: {reason}. %d is the day, %m the month, %Y the year, as in '%d/%m/%Y'."
+        ) from None
+    return form
+
+
+def _fitting(text: str, besides: str | None) -> list[str]:
+    """The usual formats that a date may be written in."""
+    found = []
+    for form in WAYS:
+        with suppress(ValueError):
+            datetime.strptime(text, form)
+            if form != besides:
+                found.append(form)
+    return found
 
 
 class Groups:
@@ -100,7 +137,7 @@ class Groups:
         self.keys = tuple(keys)
         self.form = form
         self.numbers: dict[tuple[str, ...], int] = {}
-        self._known: list[dict[Any, str]] = [{} for _ in keys]
+        self._known: list[dict[tuple[type, Any], str]] = [{} for _ in keys]
 
     @property
     def found(self) -> list[tuple[str, ...]]:
@@ -148,27 +185,46 @@ class Groups:
             if cell is None:
                 values.append(None if key.required else EMPTY)
                 continue
+            kind = cell.__class__  # True is equal to 1, but another value
             try:
-                values.append(known[cell])
+                values.append(known[kind, cell])
                 continue
             except KeyError:
                 pass
-            known[cell] = self._named(cell, key, row, source)
-            values.append(known[cell])
+            except TypeError:  # a list or an object has no one name, and the error says so
+                self._named(cell, key, row, source)
+            known[kind, cell] = self._named(cell, key, row, source)
+            values.append(known[kind, cell])
         return values
 
     def _named(self, cell: Any, key: Key, row: int, source: "Source | None") -> str:
+        where = f"row {row + 1}" if source is None else source.place(row)
         if not key.period:
-            return label_name(cell)
+            try:
+                return label_name(cell)
+            except InvalidData as error:
+                raise InvalidData(f"{where}, column {key.column!r}: {error}") from None
         try:
             return period_of(cell, key.period, self.form)
         except ValueError:
-            where = f"row {row + 1}" if source is None else source.place(row)
-            wanted = f"written as {self.form}" if self.form else "in ISO 8601, such as 2024-05-31"
             raise InvalidData(
-                f"{where}: {cell!r} in column {key.column!r} is no date {wanted}. "
-                "Say how dates are written, such as --date-format '%d/%m/%Y'."
+                f"{where}: {brief(cell)} in column {key.column!r} {self._unlike(cell, key.period)}"
             ) from None
+
+    def _unlike(self, cell: Any, period: str) -> str:
+        """What is wrong with a date, and what to do."""
+        text = str(cell).strip() if isinstance(cell, str | int) else ""
+        coarse = "month" if MONTH.fullmatch(text) else "year" if YEAR.fullmatch(text) else ""
+        if coarse and self.form is None and period not in COARSE[coarse]:
+            return f"is a {coarse}, so it does not say which {period}. Group by {' or '.join(COARSE[coarse])}."
+        wanted = f"a date written as {self.form}" if self.form else "a date in ISO 8601, such as 2024-05-31"
+        ways = [f"'{form}'" for form in _fitting(text, self.form)][:3]
+        advice = (
+            f"Set --date-format to how it is written: {' or '.join(ways)}."
+            if ways
+            else "Correct it, or set --date-format to how dates are written."
+        )
+        return f"is not {wanted}. {advice}"
 
 
 def group_codes(
@@ -188,8 +244,6 @@ def group_codes(
 
 
 def _sortable(value: str) -> tuple[float, str]:
-    """Numbers by size, then texts by their letters."""
-    try:
-        return float(value), ""
-    except ValueError:
-        return float("inf"), value
+    """Numbers by size, then texts by their letters; what is not a finite number, such as nan, is text."""
+    number = as_number(value)
+    return (number, value) if number is not None and math.isfinite(number) else (math.inf, value)

@@ -9,7 +9,7 @@ import numpy as np
 from quanet.answers.groups import Groups
 from quanet.answers.reading import Inputs, Reading
 from quanet.answers.shares import Key
-from quanet.data.columns import find_label, find_text, label_name, numbers_in
+from quanet.data.columns import UnclearColumn, find_label, find_text, names_of, numbers_in
 from quanet.data.streams import Source
 from quanet.errors import InvalidData
 
@@ -42,7 +42,7 @@ def choose_columns(source: Source, text: str | None, label: str | None) -> tuple
         taken = find_text(source, text, besides=[named.name] if named else [])
         inputs, said = Inputs(taken.name), f"text {taken.name!r}{' (guessed)' if taken.guessed else ''}"
         named = named or find_label(source, None, besides=[taken.name])
-    except InvalidData:
+    except UnclearColumn:
         numbers = numbers_in(source, besides=[named.name]) if named else []
         if text is not None or not numbers:
             raise
@@ -70,7 +70,7 @@ def read_pool(source: Source, inputs: Inputs, label: str, *, key: Key | None = N
     for table in source.chunks([*inputs.columns, label, *([key.column] if key else [])]):
         found, there = inputs.of(table, source)
         owner = groups.codes(table, source)[there]
-        cells = [None if cell is None else label_name(cell) for cell in table.loc[there, label]]
+        cells = names_of(table.loc[there, label], source)
         named = np.array([bool(cell) for cell in cells], dtype=bool)
         skipped[inputs.lacking] += int((~there).sum())
         skipped["no label"] += int((~named).sum())

@@ -13,10 +13,10 @@ from quanet.answers.groups import Codes, Groups
 from quanet.answers.shares import Key
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.base import Quantifier, ReadInstances
-from quanet.data.columns import as_number, label_name
+from quanet.data.columns import NOTHING, as_number, names_of
 from quanet.diagnostics.overlap import SeenTexts, hashes_of
 from quanet.diagnostics.words import WordCounter, classifier_of
-from quanet.errors import InvalidData
+from quanet.errors import InvalidData, brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,6 @@ WORKERS = 2  # threads that read at a time; more would wait for each other
 COUNTED = 1000  # texts of a chunk whose words are counted: enough for a share
 KEPT = 10_000  # texts that are kept, drawn at random, to look at their contents
 LETTERS = 50_000_000  # in them at most
-NOTHING = {"", "na", "n/a", "nan", "null", "none"}  # what people write for a number that they do not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,8 @@ def _texts(cells: "pd.Series[Any]", column: str, source: "Source") -> tuple[list
     for row, value in zip(cells.index, values, strict=True):
         if value is not None and not isinstance(value, str):
             raise InvalidData(
-                f"{source.place(row)}: column {column!r} holds {value!r}, not a text. Name the column of texts: --text."
+                f"{source.place(row)}: column {column!r} holds {brief(value)}, which is not text. "
+                "Name the column of texts: --text."
             )
     there = np.array([value is not None and not value.isspace() for value in values], dtype=bool)
     return [value for value, kept in zip(values, there, strict=True) if kept], there
@@ -83,8 +83,8 @@ def _numbers(cells: "pd.Series[Any]", column: str, source: "Source") -> FloatArr
         number = as_number(value)
         if number is None and str(value).strip().lower() not in NOTHING:
             raise InvalidData(
-                f"{source.place(cells.index[at])}: {value!r} in column {column!r} is no number. "
-                "Leave the column out of --features, or mend it."
+                f"{source.place(cells.index[at])}: {brief(value)} in column {column!r} is not a number. "
+                "Leave the column out of --features, or correct it."
             )
         found[at] = np.nan if number is None else number
     return found
@@ -179,7 +179,7 @@ def read_source(
             kept = grouped[there] >= 0
             codes.append(grouped[there][kept])
             if label:
-                labels.update(label_name(one) for one in table[label] if one is not None)
+                labels.update(name for name in names_of(table[label], source) if name)
             if not kept.all():
                 found = [one for one, keep in zip(found, kept, strict=True) if keep] if inputs.text else found[kept]
             if not len(found):

@@ -95,13 +95,6 @@ def compare(
     found = rank_methods(outcomes, shared, drawn, metric=metric, train=train, test=test)
     if stopped:
         note(f"Stopped: {len(outcomes)} of {len(chosen)} methods are finished.")
-    write_answer(
-        form,
-        output,
-        shown=lambda: _shown(found, metric.lower()),
-        rows=lambda: _rows(found),
-        plain=lambda: _plain(found, metric.lower()),
-    )
 
     def summary() -> Any:
         from quanet.report.comparison import summarize_comparison
@@ -109,6 +102,13 @@ def compare(
         return summarize_comparison(found, settings=settings())
 
     write_summary(report, summary)
+    write_answer(
+        form,
+        output,
+        shown=lambda: _shown(found, metric.lower()),
+        rows=lambda: _rows(found),
+        plain=lambda: _plain(found, metric.lower()),
+    )
     if stopped:
         raise typer.Exit(stopped)
 

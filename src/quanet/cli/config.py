@@ -5,11 +5,12 @@ given on the command line wins, then the environment (``QUANET_PREDICT_LEVEL``),
 """
 
 import json
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from quanet.files import parse_toml
 
 FILE = "quanet.toml"
 
@@ -20,7 +21,7 @@ def read_config(folder: Path, command: Any) -> dict[str, Any]:
     Raises a ValueError that says what is wrong with the file.
     """
     try:
-        said = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
+        said = parse_toml((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -55,7 +56,7 @@ def _names(param: Any) -> list[str]:
 def _value(value: Any, param: Any) -> Any:
     several = getattr(param, "multiple", False) or param.nargs == -1
     if several and isinstance(value, Mapping):  # [fit.set]
-        return [f"{key}={one if isinstance(one, str) else json.dumps(one)}" for key, one in value.items()]
+        return [f"{key}={one if isinstance(one, str) else json.dumps(one, default=str)}" for key, one in value.items()]
     return [value] if several and not isinstance(value, list) else value
 
 

@@ -1,5 +1,6 @@
 """`quanet correct`: what a judge's labels say once its errors are known."""
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -118,7 +119,7 @@ def correct(
         groups, owner = group_codes(table, keys, source=source, form=date_format)
         judged, labels, apart = settle_judgements(
             _judgements(table[judge], source, scores=scores),
-            _labels(table[human]) if aside is None else [None] * len(table),
+            _labels(table[human], source) if aside is None else [None] * len(table),
             None if aside is None else _elsewhere(aside, human, judge, scores=scores),
             normalize=normalize_labels,
         )
@@ -156,27 +157,28 @@ def correct(
 def _elsewhere(aside: "Source", human: str, judge: str, *, scores: bool) -> "tuple[Sequence[Any], Sequence[Any]]":
     """Human labels of another file, and what the judge says of the same rows."""
     table = aside.read([human, judge])
-    return _labels(table[human]), _judgements(table[judge], aside, scores=scores)
+    return _labels(table[human], aside), _judgements(table[judge], aside, scores=scores)
 
 
-def _labels(cells: Any) -> list[str | None]:
-    from quanet.data.columns import label_name
+def _labels(cells: Any, source: "Source") -> list[str | None]:
+    from quanet.data.columns import names_of
 
-    return [None if cell is None or not str(cell).strip() else label_name(cell) for cell in cells]
+    return [name or None for name in names_of(cells, source)]
 
 
 def _judgements(cells: Any, source: "Source", *, scores: bool) -> "Sequence[Any]":
     from quanet.data.columns import as_number
-    from quanet.errors import InvalidData
+    from quanet.errors import InvalidData, brief
 
     if not scores:
-        return _labels(cells)
+        return _labels(cells, source)
     numbers = []
     for row, cell in zip(cells.index, cells, strict=True):
         numbers.append(None if cell is None else as_number(cell))
-        if cell is not None and numbers[-1] is None:
+        if cell is not None and (numbers[-1] is None or not math.isfinite(numbers[-1])):
             raise InvalidData(
-                f"{source.place(row)}: {cell!r} in column {cells.name!r} is no score. Leave out --scores for labels."
+                f"{source.place(row)}: {brief(cell)} in column {cells.name!r} is not a score. "
+                "For labels, leave out --scores."
             )
     return numbers
 

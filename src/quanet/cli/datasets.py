@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.table import Table
 
 from quanet.cli.console import console, notes, problems
+from quanet.cli.options import Encoding
 
 if TYPE_CHECKING:
     from quanet.data.dataset import Dataset
@@ -97,7 +98,7 @@ def fetch(
             except KeyboardInterrupt:
                 problems.print(f"{name}: stopped. What was received is kept; the same command goes on with it.")
                 raise
-            console.print(f"{name}: {place}", highlight=False, soft_wrap=True)
+            console.print(f"{name}: {escape(str(place))}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -105,6 +106,7 @@ def show(
     data: Annotated[str, typer.Argument(metavar="NAME_OR_PATH", help="A dataset, a file, TRAIN::TEST, or a folder.")],
     text: Annotated[str | None, typer.Option(help="Column of the texts, in your own tables.")] = None,
     label: Annotated[str, typer.Option(help="Column of the labels.")] = "label",
+    encoding: Encoding = "utf-8",
     first: Annotated[int, typer.Option(min=0, help="Instances to print of each part.")] = 3,
 ) -> None:
     """Show counts and prevalences of every class, lengths of texts, dates, and the first instances.
@@ -115,7 +117,7 @@ def show(
     from quanet.data.lequa import BagFiles
 
     with notes.status(f"Reading {escape(data)} ..."):
-        title, parts = _parts(data, text=text, label=label)
+        title, parts = _parts(data, text=text, label=label, encoding=encoding)
     console.print(title, highlight=False, soft_wrap=True)
     for name, part in parts.items():
         if isinstance(part, BagFiles):
@@ -124,15 +126,15 @@ def show(
             _print_part(name, describe(part, first=first))
 
 
-def _parts(data: str, *, text: str | None, label: str) -> "tuple[str, dict[str, Dataset | BagFiles]]":
+def _parts(data: str, *, text: str | None, label: str, encoding: str) -> "tuple[str, dict[str, Dataset | BagFiles]]":
     """What a dataset consists of; one file alone is one part."""
     from quanet.data.loading import load_dataset, read_part
     from quanet.data.reviews import is_dated
 
     path = Path(data)
     if path.is_file() and not (path.suffix == ".txt" and is_dated(path)):
-        return escape(data), {"all": read_part(path, text=text, label=label)}
-    loaded: TrainTest = load_dataset(data, text=text, label=label, download=False)
+        return escape(data), {"all": read_part(path, text=text, label=label, encoding=encoding)}
+    loaded: TrainTest = load_dataset(data, text=text, label=label, encoding=encoding, download=False)
     stand_in = f", {loaded.stand_in}" if loaded.stand_in else ""
     parts: dict[str, Dataset | BagFiles] = {"train": loaded.train}
     if loaded.dev is not None:

@@ -30,6 +30,7 @@ from quanet.cli.options import (
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, drawing_of
 from quanet.cli.tables import diagnosis_lines
 from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_format, write_answer, write_summary
+from quanet.files import as_utf8
 
 if TYPE_CHECKING:
     from quanet.answers.evaluation import Evaluation
@@ -103,13 +104,6 @@ def evaluate(
             found = evaluate_model(
                 quantifier, reading, labels, drawn, level=level, rng=seed, source=source.name, model=about
             )
-    write_answer(
-        form,
-        output,
-        shown=lambda: _shown(found),
-        rows=lambda: _rows(found),
-        plain=lambda: _plain(found),
-    )
     if bags is not None:
         _write_bags(found, bags)
 
@@ -119,6 +113,13 @@ def evaluate(
         return summarize_evaluation(found, settings=settings())
 
     write_summary(report, summary)
+    write_answer(
+        form,
+        output,
+        shown=lambda: _shown(found),
+        rows=lambda: _rows(found),
+        plain=lambda: _plain(found),
+    )
 
 
 def _columns(
@@ -260,5 +261,5 @@ def _write_bags(found: "Evaluation", path: Path) -> None:
     result = next(iter(found.results.values()))
     table = result.frame().rename(columns={"label": "bag"})
     table["lower"], table["upper"] = found.interval.lower.ravel(), found.interval.upper.ravel()
-    write_whole(path, table.to_csv(index=False).encode())
+    write_whole(path, as_utf8(table.to_csv(index=False)))
     note(f"Bags: {path}")

@@ -145,13 +145,14 @@ class _Experiment(NamedTuple):
 
 
 def _read(folder: Path, aside: list[str] | None) -> _Experiment:
-    from quanet.experiments.store import cells_of, read_cells, read_manifest
+    from quanet.experiments.manifest import asked_cells, read_manifest
+    from quanet.experiments.store import read_cells
 
     about = read_manifest(folder)
     datasets = about.get("datasets", {}).items()
     return _Experiment(
         read_cells(folder),
-        tuple(cells_of(about)),
+        tuple(asked_cells(about)),
         tuple(about.get("metrics", ("ae", "rae", "kld"))),
         tuple(dict.fromkeys([*about.get("aside", ()), *(aside or ())])),
         {name: said["stand_in"] for name, said in datasets if said.get("stand_in")},

@@ -1,15 +1,16 @@
 """`quanet fit`: learn from labelled files."""
 
-import sys
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.console import caution, ended_by_signals, note, notes, warnings_as_lines
+from quanet.cli.console import ended_by_signals, note, notes, warn, warnings_as_lines
 from quanet.cli.making import make_quantifier
 from quanet.cli.moving import learning, moving, spoken
+from quanet.cli.opening import command_line
 from quanet.cli.options import COLUMNS, HOW, OUTPUT, Encoding, Files, Force, Label, NormalizeLabels, Seed, Text
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def fit(
     from quanet.answers.fitting import held_out_errors, order_posteriors, read_labelled
     from quanet.data.streams import Source
     from quanet.diagnostics.overlap import remember_texts
-    from quanet.persist.folder import free_place, save
+    from quanet.persist.folder import save
+    from quanet.persist.place import free_place
     from quanet.progress import listening
 
     _check_output(output, force=force)
@@ -112,7 +114,7 @@ def fit(
     save(quantifier, output, data=_sentence(facts), results=_results(errors, name), facts=facts)
     size = sum(file.stat().st_size for file in output.iterdir())
     note(f"Model: {output} ({size / 1e6:.1f} MB), learnt in {spoken(seconds)}")
-    note(f"Next: quanet predict {output} NEW_FILE")
+    note(f"Next: quanet predict {shlex.quote(str(output))} NEW_FILE")
 
 
 def _check_output(output: Path, *, force: bool) -> None:
@@ -124,13 +126,15 @@ def _check_output(output: Path, *, force: bool) -> None:
 
 def _columns(source: "Source", text: str | None, features: list[str] | None, label: str | None) -> tuple["Inputs", str]:
     from quanet.answers.reading import Inputs
-    from quanet.data.columns import check_columns, find_label, find_text
+    from quanet.data.columns import UnclearColumn, check_columns, find_label, find_text
     from quanet.errors import InvalidData
 
     if features:
         if text is not None:
             raise typer.BadParameter("give --text or --features, not both.", param_hint="--features")
         names = tuple(name.strip() for one in features for name in one.split(",") if name.strip())
+        if not names:
+            raise typer.BadParameter("name at least one column.", param_hint="--features")
         check_columns(names, source.columns, source.name)
         inputs = Inputs(features=names)
         found = find_label(source, label, besides=names)
@@ -138,8 +142,8 @@ def _columns(source: "Source", text: str | None, features: list[str] | None, lab
     else:
         try:
             taken = find_text(source, text, besides=[label] if label else [])
-        except InvalidData as error:
-            raise InvalidData(f"{error} Where instances are numbers: --features.") from None
+        except UnclearColumn as error:
+            raise InvalidData(f"{error} If the instances are numbers, name their columns: --features.") from None
         inputs = Inputs(taken.name)
         found = find_label(source, label, besides=[taken.name])
         took = [f"text {taken.name!r}{' (guessed)' if taken.guessed else ''}"]
@@ -181,7 +185,7 @@ def _tell_errors(errors: "HeldOut | None", quantifier: "Quantifier") -> None:
     note(f"Mean error of a share, on {errors.bags} held-out bags of {errors.bag_size} at prevalences from 0 to 1:")
     notes.print(errors_table(errors, name))
     for number, sentence in enumerate(explain_poor(quantifier, errors)):
-        (note if number else caution)(sentence)
+        (note if number else warn)(sentence)
 
 
 def _facts(
@@ -200,7 +204,7 @@ def _facts(
         "conflicts": data.conflicts,
         "counts": {str(name): number for name, number in data.counts.items()},
         "held_out": asdict(errors) if errors else {},
-        "command": " ".join(["quanet", *sys.argv[1:]]),
+        "command": command_line(),
     }
 
 

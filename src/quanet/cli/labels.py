@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quanet.cli.console import caution, note
+from quanet.cli.console import note, warn
 
 if TYPE_CHECKING:
     from quanet.answers.fitting import Labelled
@@ -29,7 +29,7 @@ def settle_labels(names: Sequence[Any], *, normalize: bool, known: Iterable[Any]
     if not normalize:
         said = describe_variants(everything)
         if said:
-            caution(f"{said} If so, give --normalize-labels.")
+            warn(f"{said} If so, give --normalize-labels.")
         return list(names)
     spelling = spellings(names, classes)
     for group in label_variants(everything):

@@ -1,6 +1,5 @@
 """Which quantifier a call asks for: a method, its settings, a classifier; and what each must not be."""
 
-import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from quanet.cli.console import note
+from quanet.errors import brief
+from quanet.files import parse_toml
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
@@ -35,9 +36,13 @@ def make_quantifier(
         made = prepare(make(part), seed=seed, device=device, shared=False)
     except InvalidPart as error:
         raise typer.BadParameter(str(error), param_hint=_blamed(error.word, method, classifier)) from error
+    chosen = getattr(made, "classifier", None)
+    if classifier is not None and (isinstance(chosen, Quantifier) or not hasattr(chosen, "predict")):
+        raise typer.BadParameter(f"{brief(classifier)} is not a classifier.", param_hint="--classifier")
     if not isinstance(made, Quantifier):
         raise typer.BadParameter(
-            f"{method} is no method that estimates shares; `quanet methods` lists those.", param_hint="--method"
+            f"{brief(method)} is not a method that estimates shares; `quanet methods` lists those.",
+            param_hint="--method",
         )
     return made
 
@@ -51,17 +56,17 @@ def _spelt(name: str, known: Sequence[str], option: str) -> str:
     if first.lower() not in lowered:
         near = get_close_matches(first.lower(), lowered, n=1)
         hint = f" Did you mean {lowered[near[0]]}?" if near else ""
-        raise typer.BadParameter(f"there is no {first!r}.{hint} `quanet methods` lists all.", param_hint=option)
+        raise typer.BadParameter(f"there is no {brief(first)}.{hint} `quanet methods` lists all.", param_hint=option)
     return lowered[first.lower()] + dot + rest
 
 
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name.strip() and equals):
-        raise typer.BadParameter(f"{text!r} is no key=value, such as max_epochs=20.", param_hint="--set")
+        raise typer.BadParameter(f"{brief(text)} is not key=value, such as max_epochs=20.", param_hint="--set")
     try:
-        return name.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        return name.strip(), parse_toml(f"value = {value}")["value"]
+    except ValueError:
         return name.strip(), value.strip()  # a word without quotes
 
 

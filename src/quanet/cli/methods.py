@@ -1,16 +1,14 @@
 """`quanet methods`: what there is to choose from."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from quanet.cli.console import console, note
-
-if TYPE_CHECKING:
-    import pandas as pd
+from quanet.errors import brief
 
 WHOM = {"two": "two classes", "any": "any number of classes", "ordered": "ordered classes"}
 
@@ -41,34 +39,35 @@ def methods(
             raise typer.BadParameter(str(error), param_hint="NAME") from None
         _print_json(found) if as_json else _show(found)
         return
-    table = _chosen(classes, family)
+    chosen = _chosen(classes, family)
     if as_json:
-        _print_json(table.to_dict("records"))
+        _print_json(chosen)
         return
-    console.print(_listed(table))
-    note(f"{len(table)} methods. `quanet methods NAME` shows one in full; n instances in a bag, k classes.")
+    console.print(_listed(chosen))
+    note(f"{len(chosen)} methods. `quanet methods NAME` shows one in full; n instances in a bag, k classes.")
 
 
-def _chosen(classes: int | None, family: str | None) -> "pd.DataFrame":
-    from quanet.data.columns import nearest_first
-    from quanet.methods.listing import FAMILIES, all_methods, catalogue, family_of
+def _chosen(classes: int | None, family: str | None) -> list[dict[str, str]]:
+    from dataclasses import asdict
 
-    table = catalogue()
-    table.insert(1, "family", [family_of(kind) for kind in all_methods().values()])
-    if family is not None:
-        if family.lower() not in FAMILIES:
-            raise typer.BadParameter(
-                f"{family!r} is no family; there are {', '.join(nearest_first(family, FAMILIES))}.",
-                param_hint="--family",
-            )
-        table = table[table["family"] == family.lower()]
-    if classes is not None:
-        fitting = ("two", "any") if classes == 2 else ("any", "ordered")
-        table = table[table["classes"].isin(fitting)]
-    return table
+    from quanet.methods.listing import FAMILIES, listed_methods
+
+    if family is not None and family.lower() not in FAMILIES:
+        from quanet.data.columns import nearest_first
+
+        raise typer.BadParameter(
+            f"Unknown family {brief(family)}. Choose from {', '.join(nearest_first(family, FAMILIES))}.",
+            param_hint="--family",
+        )
+    fitting = ("two", "any", "ordered") if classes is None else ("two", "any") if classes == 2 else ("any", "ordered")
+    return [
+        {"name": name, "family": one.family, **asdict(one.about)}
+        for name, one in listed_methods().items()
+        if one.about.classes in fitting and (family is None or one.family == family.lower())
+    ]
 
 
-def _listed(entries: "pd.DataFrame") -> Table:
+def _listed(entries: list[dict[str, str]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("method", no_wrap=True, style="bold")
     for title in ("family", "classes", "needs"):
@@ -77,9 +76,9 @@ def _listed(entries: "pd.DataFrame") -> Table:
     table.add_column("reference")
     if wide:
         table.add_column("cost of a bag")
-    for entry in entries.to_dict("records"):
-        cells = [str(entry[key]) for key in ("name", "family", "classes", "needs", "reference")]
-        table.add_row(*map(escape, cells + ([str(entry["cost"])] if wide else [])))
+    for entry in entries:
+        cells = [entry[key] for key in ("name", "family", "classes", "needs", "reference")]
+        table.add_row(*map(escape, cells + ([entry["cost"]] if wide else [])))
     return table
 
 

@@ -58,7 +58,7 @@ def monitor(
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="Deviation from batch to batch that is no change, such as 0.01.", rich_help_panel=HOW),
+        typer.Option(min=0, max=1, help="Deviation between batches that is no change, as 0.01.", rich_help_panel=HOW),
     ] = None,
     show: Annotated[
         str | None,
@@ -176,7 +176,7 @@ def _monitor(
     """A new monitor, or the one that was kept."""
     from quanet.answers.following import SMOOTHED_OVER, resume
     from quanet.monitoring import Monitor
-    from quanet.persist.folder import free_place
+    from quanet.persist.place import free_place
 
     given = {name: value for name, value in asked.items() if value is not None}
     if state is not None:

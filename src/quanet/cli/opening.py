@@ -1,5 +1,6 @@
 """A saved model as commands need it: the quantifier, the columns it reads, and what is known of it."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,9 +41,10 @@ def inputs_for(
 ) -> "Inputs":
     """The columns that the model has learnt from, or those that are given; a guess is none of those `besides`."""
     from quanet.answers.reading import Inputs
-    from quanet.data.columns import check_columns, find_text
+    from quanet.data.columns import UnclearColumn, check_columns, find_text
 
-    names = [name.strip() for one in features or [] for name in one.split(",")] or facts.get("features") or []
+    given = [name.strip() for one in features or [] for name in one.split(",") if name.strip()]
+    names = given or facts.get("features") or []
     if names and text is None:
         check_columns(names, source.columns, source.name)
         return Inputs(features=tuple(names))
@@ -51,7 +53,7 @@ def inputs_for(
         return Inputs(known)
     try:
         taken = find_text(source, text, besides=[*besides, facts.get("label", "")])
-    except ValueError:
+    except UnclearColumn:
         if known:
             check_columns([known], source.columns, source.name)  # whose error is the better one
         raise
@@ -72,4 +74,9 @@ def about_model(folder: Path, facts: dict[str, Any], quantifier: "Quantifier") -
 
 def settings() -> list[tuple[str, str]]:
     """What gives the same answer again."""
-    return [("command", " ".join(["quanet", *sys.argv[1:]]))]
+    return [("command", command_line())]
+
+
+def command_line() -> str:
+    """The call as it can be given to a shell again."""
+    return shlex.join(["quanet", *sys.argv[1:]])

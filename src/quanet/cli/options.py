@@ -6,6 +6,28 @@ from typing import Annotated
 import typer
 
 COLUMNS, OUTPUT, HOW = "Columns", "Output", "How"
+LARGEST_SEED = 2**32 - 1  # that all libraries take
+
+
+def _check_date_format(form: str | None) -> str | None:
+    from quanet.answers.groups import check_date_format
+    from quanet.errors import InvalidSetting
+
+    try:
+        return None if form is None else check_date_format(form)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _check_encoding(encoding: str) -> str:
+    from quanet.data.rows import check_encoding
+    from quanet.errors import InvalidSetting
+
+    try:
+        return check_encoding(encoding)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error)) from None
+
 
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Folder that `quanet fit` has written.", show_default=False)
@@ -46,16 +68,24 @@ DateFormat = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
+        callback=_check_date_format,
         help="How dates are written if not as 2024-05-31, such as %d/%m/%Y.",
         rich_help_panel=COLUMNS,
     ),
 ]
 Encoding = Annotated[
     str,
-    typer.Option(metavar="NAME", help="Of the files: utf-8, utf-16, latin-1, cp1252, ...", rich_help_panel=COLUMNS),
+    typer.Option(
+        metavar="NAME",
+        callback=_check_encoding,
+        help="Of the files: utf-8, utf-16, latin-1, cp1252, ...",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 Level = Annotated[float, typer.Option(help="How sure intervals are, between 0 and 1.", rich_help_panel=HOW)]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same result.", rich_help_panel=HOW)]
+Seed = Annotated[
+    int, typer.Option(min=0, max=LARGEST_SEED, help="The same seed gives the same result.", rich_help_panel=HOW)
+]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace what is there.", rich_help_panel=OUTPUT)]
 Report = Annotated[
     Path | None,

@@ -1,13 +1,12 @@
 """`quanet predict`: the shares of classes in new files."""
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quanet.cli.console import console, details, note, problems, warnings_as_lines
+from quanet.cli.console import console, details, note, warn, warnings_as_lines
 from quanet.cli.moving import moving
 from quanet.cli.opening import about_model, inputs_for, open_model, settings
 from quanet.cli.options import (
@@ -26,6 +25,10 @@ from quanet.cli.options import (
     check_level,
     check_new,
 )
+from quanet.cli.protocol import keys_of
+from quanet.cli.writing import write_out
+from quanet.errors import brief
+from quanet.files import as_utf8
 
 if TYPE_CHECKING:
     from quanet.answers.reading import Reading
@@ -97,20 +100,15 @@ def predict(
     zcat new.jsonl.gz | quanet predict model - --format csv > shares.csv
     """
     from quanet.answers.estimating import estimate_shares
-    from quanet.answers.groups import parse_key
     from quanet.answers.reading import read_source
     from quanet.data.streams import Source
-    from quanet.errors import InvalidSetting
 
     check_level(level)
     chosen = _format(form, output)
     for path in (output, plot, report):
         check_new(path, force=force)
     _check_endings(plot, report)
-    try:
-        keys = [parse_key(one) for one in by or []]
-    except InvalidSetting as error:
-        raise typer.BadParameter(str(error), param_hint="--by") from error
+    keys = keys_of(by or [])
     with warnings_as_lines():
         quantifier, facts = open_model(model)
         source = Source(files, encoding=encoding)
@@ -139,7 +137,6 @@ def predict(
                 model=about_model(model, facts, quantifier),
                 progress=lambda what: move(None, f"Estimating: {what}"),
             )
-    _write(shares, chosen, output)
     if plot is not None:
         from quanet.report.plots import save_figure
         from quanet.report.plots.answers import trend_figure
@@ -149,6 +146,7 @@ def predict(
     if report is not None:
         _report(shares, report)
         note(f"Report: {report}")
+    _write(shares, chosen, output)
 
 
 def _format(form: Format | None, output: Path | None) -> Format:
@@ -192,11 +190,9 @@ def _tell(reading: "Reading", source: "Source", quantifier: "Quantifier", label:
     if unknown:
         name = max(unknown, key=lambda one: unknown[one])
         there = ", ".join(map(repr, nearest_first(name, known)))
-        problems.print(
-            f"[yellow]Warning:[/] column {label!r} has {sum(unknown.values()):,} rows of labels that the model does "
-            f"not know, such as {name!r}; they are counted as one of {there}.",
-            highlight=False,
-            soft_wrap=True,
+        warn(
+            f"column {label!r} has {sum(unknown.values()):,} rows of labels that the model does not know, such as "
+            f"{brief(name)}; they are counted as one of {there}."
         )
 
 
@@ -208,13 +204,11 @@ def _write(shares: "Shares", form: Format, output: Path | None) -> None:
         return
     content = _report_bytes(shares, form) if form in {Format.html, Format.md} else as_bytes(shares, form)
     if output is None:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        write_out(content)
         return
-    from quanet.files import replacing
+    from quanet.report.files import write_whole
 
-    with replacing(output) as file:
-        file.write(content)
+    write_whole(output, content)
     note(f"Written: {output}")
 
 
@@ -230,4 +224,4 @@ def _report_bytes(shares: "Shares", form: Format) -> bytes:
     from quanet.report.shares import summarize_shares
 
     summary = summarize_shares(shares, settings=settings())
-    return (to_html if form is Format.html else to_markdown)(summary).encode()
+    return as_utf8((to_html if form is Format.html else to_markdown)(summary))

@@ -22,12 +22,20 @@ ProtocolName = Annotated[
 ]
 BagSize = Annotated[
     int | None,
-    typer.Option(min=2, help="Instances in a bag; by default 500, fewer if the file is small.", rich_help_panel=HOW),
+    typer.Option(
+        min=2,
+        max=10_000_000,
+        help="Instances in a bag; by default 500, fewer if the file is small.",
+        rich_help_panel=HOW,
+    ),
 ]
 Repeats = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Bags of every prevalence (app), or of all; by default 2,100 in all.", rich_help_panel=HOW
+        min=1,
+        max=1_000_000,
+        help="Bags of every prevalence (app), or of all; by default 2,100 in all.",
+        rich_help_panel=HOW,
     ),
 ]
 

@@ -1,7 +1,9 @@
 """How all verbs behave: options that every one has, defaults from a file and the environment, and how they end."""
 
+import io
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from quanet.cli.config import read_config
-from quanet.cli.console import complain, problems, set_up
+from quanet.cli.console import complain, one_line, problems, set_up
 from quanet.errors import QuanetError
 
 EVERYWHERE = "Everywhere"
@@ -49,18 +51,21 @@ class Verbs(TyperGroup):
         super().__init__(**settings)
         for command in self.commands.values():
             _complete(command)
-        self.params += _shared()
+        self.params += [*_shared()]
         _hide_variables(self)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read what stands before the verb, with the defaults of `quanet.toml`."""
         _hide_variables(self)  # of completion too, which has come since
         set_up(quiet=False, verbose=False, color="NO_COLOR" not in os.environ)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # names of files can hold what no encoding can write
+                stream.reconfigure(errors="backslashreplace")
         if not ctx.resilient_parsing:  # as shell completion does, which must not fail
             try:
                 ctx.default_map = read_config(Path.cwd(), self)
             except ValueError as error:
-                ctx.fail(str(error))
+                ctx.fail(one_line(str(error)))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -82,7 +87,7 @@ class Verbs(TyperGroup):
             complain(f"{error.filename or 'a file'}: {error.strerror or error}.")
             raise typer.Exit(1) from error
         except MemoryError as error:
-            complain("there is not enough memory. Take fewer rows, or a method that needs less.")
+            complain("there is not enough memory. Use fewer rows, smaller --bag-size or --repeats, or another method.")
             raise typer.Exit(1) from error
 
 
@@ -101,10 +106,12 @@ def _hide_variables(command: Any) -> None:
         param.show_envvar = False
 
 
-def _shared() -> list[Any]:
+@cache
+def _shared() -> tuple[Any, ...]:
+    """The options that all commands have; made once, as making them takes a third of the start."""
     app = typer.Typer(add_completion=False)
     app.command()(everywhere)
-    params: list[Any] = list(typer.main.get_command(app).params)
+    params = tuple(typer.main.get_command(app).params)
     for param in params:
         param.expose_value = False
         param.rich_help_panel = EVERYWHERE

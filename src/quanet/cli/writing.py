@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from io import StringIO
@@ -13,6 +14,7 @@ from rich.console import Console, RenderableType
 
 from quanet.cli.console import console, note
 from quanet.cli.options import OUTPUT, check_new
+from quanet.files import as_utf8
 
 if TYPE_CHECKING:
     from quanet.report.summary import Summary
@@ -66,7 +68,7 @@ def write_answer(
     plain: Callable[[], Any],
     columns: Sequence[str] | None = None,
 ) -> None:
-    """Write an answer in one piece.
+    """Write an answer in one piece: the last thing a command does, as whoever reads a pipe may have read enough.
 
     Parameters
     ----------
@@ -81,12 +83,19 @@ def write_answer(
         return
     text = _as_text(form, shown, rows, plain, columns)
     if output is None:
-        typer.echo(text, nl=False)
+        write_out(as_utf8(text))
         return
     from quanet.report.files import write_whole
 
-    write_whole(output, text.encode())
+    write_whole(output, as_utf8(text))
     note(f"Written: {output}")
+
+
+def write_out(content: bytes) -> None:
+    """Write to standard output."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
 
 
 def check_outputs(*paths: Path | None, report: Path | None = None, force: bool) -> None:

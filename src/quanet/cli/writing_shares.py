@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from quanet.cli.console import console, note
 from quanet.cli.tables import MOST, diagnosis_lines, note_of, shares_table
+from quanet.files import as_utf8
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,12 +36,12 @@ def print_table(shares: "Shares", *, everything: bool) -> None:
 def as_bytes(shares: "Shares", form: str) -> bytes:
     """The answer as a file."""
     if form == "json":
-        return (json.dumps(plain(shares), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        return as_utf8(json.dumps(plain(shares), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     if form == "table":
-        return _as_text(shares).encode()
+        return as_utf8(_as_text(shares))
     table = frame(shares)
     if form == "csv":
-        return table.to_csv(index=False, float_format="%.6g").encode()
+        return as_utf8(table.to_csv(index=False, float_format="%.6g"))
     content = io.BytesIO()
     table.to_parquet(content, index=False)
     return content.getvalue()

@@ -1,5 +1,6 @@
 """Which column is which: found by name, or guessed where there is only one choice."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
@@ -9,7 +10,7 @@ import numpy as np
 
 from quanet.arrays import LabelArray
 from quanet.data.variants import label_key
-from quanet.errors import InvalidData
+from quanet.errors import InvalidData, brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 
 WORDS = 3.0  # on average, from which on a column looks like texts
 MOST_CLASSES = 50  # distinct values, up to which a column looks like labels
-WHOLE = re.compile(r"-?(0|[1-9]\d*)")
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as many digits as an integer of 64 bits can have
+
+
+NOTHING = {"", "na", "n/a", "nan", "null", "none"}  # what people write for a number that they do not have
+
+
+class UnclearColumn(InvalidData):
+    """No column, or more than one, can be what is needed, and none was named."""
 
 
 class Taken(NamedTuple):
@@ -80,7 +88,7 @@ def _only(found: list[str], choices: list[str], source: "Source", role: str) -> 
         return Taken(found[0], guessed=True)
     there = ", ".join(map(repr, found or choices)) or "none"
     why = f"several columns may be the {role}" if found else f"no column is clearly the {role}"
-    raise InvalidData(f"{source.name}: {why}; there are {there}. Name it: --{role} NAME.")
+    raise UnclearColumn(f"{source.name}: {why}; there are {there}. Name it: --{role} NAME.")
 
 
 def _is_prose(cells: "pd.Series[Any]") -> bool:
@@ -100,15 +108,17 @@ def _is_number(cells: "pd.Series[Any]") -> bool:
 
 
 def as_number(value: Any) -> float | None:
-    """A cell as a number, or None where it is none.
+    """A cell as a number, infinite where it is too large for one, or None where it is none.
 
     Examples
     --------
-    >>> as_number("1.5"), as_number("four")
-    (1.5, None)
+    >>> as_number("1.5"), as_number("four"), as_number(10**400)
+    (1.5, None, inf)
     """
     try:
         return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError):
         return None
 
@@ -121,9 +131,22 @@ def label_name(value: Any) -> str:
     >>> label_name(" positive"), label_name(4), label_name(4.0), label_name("4"), label_name(True)
     ('positive', '4', '4', '4', 'True')
     """
+    if isinstance(value, list | dict):
+        raise InvalidData(f"{brief(value)} holds several values. Use a column that has one value in every row.")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()
+
+
+def names_of(cells: "pd.Series[Any]", source: "Source") -> list[str | None]:
+    """The cells of a column as names, None where there is none; an error names the row."""
+    names: list[str | None] = []
+    for row, cell in zip(cells.index, cells, strict=True):
+        try:
+            names.append(None if cell is None else label_name(cell))
+        except InvalidData as error:
+            raise InvalidData(f"{source.place(row)}, column {str(cells.name)!r}: {error}") from None
+    return names
 
 
 def as_labels(names: Sequence[str]) -> LabelArray:

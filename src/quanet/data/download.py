@@ -135,6 +135,8 @@ def _attempt(url: str, part: Path, progress: Progress | None) -> None:
         raise _Unreachable(f"there is no connection ({_reason(error)})") from error
     except (OSError, HTTPException) as error:
         raise _Cut(f"the connection failed ({_reason(error)})") from error
+    except ValueError as error:
+        raise DownloadFailed(f"{url} is not a web address: {error}.") from error
     with response:
         start, total = _place(response, have)
         _check_room(part, start, total)

@@ -11,9 +11,10 @@ from quanet.data.cache import FileProgress, data_folders, fetch_files
 from quanet.data.catalogue import CATALOGUE, Entry, find_entry
 from quanet.data.dataset import Dataset
 from quanet.data.download import set_aside
+from quanet.data.formats import FORMATS, kind_of
 from quanet.data.lequa import BagFiles, check_zip, read_task
 from quanet.data.reviews import is_dated, read_dated_reviews, read_imdb, read_labelled_lines, split_by_date
-from quanet.data.tables import FORMATS, kind_of, read_dataset
+from quanet.data.tables import read_dataset
 from quanet.errors import DownloadFailed, InvalidData
 
 PAIR = "::"
@@ -73,6 +74,7 @@ def load_dataset(
     download: bool = True,
     text: str | None = None,
     label: str = "label",
+    encoding: str = "utf-8",
     progress: FileProgress | None = None,
 ) -> TrainTest:
     r"""A training and a test set, by name or from your own files.
@@ -84,7 +86,7 @@ def load_dataset(
         authors' own format, which is split by date.
     folder : looked at first for a name, before the folders of QUANET_DATA and the cache.
     download : fetch a dataset that is not at hand into the cache.
-    text, label : columns of your own tables, see `read_dataset`.
+    text, label, encoding : columns and encoding of your own tables, see `read_dataset`.
     progress : called while fetching, with the file, its bytes that are there and, where known, its bytes in all.
 
     Examples
@@ -100,7 +102,7 @@ def load_dataset(
     >>> temporary.cleanup()
     """
     given = str(name)
-    columns = partial(read_part, text=text, label=label)
+    columns = partial(read_part, text=text, label=label, encoding=encoding)
     if PAIR in given:
         first, _, second = given.partition(PAIR)
         return _pair(given, Path(first), Path(second), columns)
@@ -133,11 +135,11 @@ def fetch_dataset(name: str, *, mirror: str | None = None, progress: FileProgres
     return folder
 
 
-def read_part(path: str | Path, *, text: str | None = None, label: str = "label") -> Dataset:
+def read_part(path: str | Path, *, text: str | None = None, label: str = "label", encoding: str = "utf-8") -> Dataset:
     """Labelled instances from one file: a table, lines of label, tab, text (.txt), or dated reviews (.txt)."""
     file = Path(path)
     if kind_of(file) != ".txt":
-        return read_dataset(file, text=text, label=label)
+        return read_dataset(file, text=text, label=label, encoding=encoding)
     if not file.is_file():
         raise InvalidData(f"there is no file {file}.")
     return read_dated_reviews(file) if is_dated(file) else read_labelled_lines(file)

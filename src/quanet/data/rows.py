@@ -7,56 +7,26 @@ import bz2
 import csv
 import gzip
 import io
-import json
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
-from quanet.data.tables import FORMATS, kind_of
+from quanet.data.formats import check_kind
+from quanet.data.records import Cells, Rows, json_rows, parquet_rows
 from quanet.errors import InvalidData, InvalidSetting
 
-Cells = Sequence[Any]
-FIRST = 1000  # rows that say which columns a table has, and what they hold
 LARGEST_CELL = 2**30  # characters; Python's own limit is shorter than many a document
 STDIN = "-"
 DELIMITERS = ",;\t|"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError)  # what files that are cut off or no archives raise
+SIGNS = 'a.b. "C"\n,' + "d" * 100  # that an encoding of texts can write; those of domain names cannot
 UTF8_MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """An open table.
-
-    Attributes
-    ----------
-    name : what messages call it.
-    columns : their names.
-    pick : given names of columns, the cells of these, row by row; to be called once.
-    file : to be closed.
-    """
-
-    name: str
-    columns: list[str]
-    pick: Callable[[Sequence[str]], Iterator[Cells]]
-    file: Any
-    read: Callable[[], int] | None = None
-
-    @property
-    def position(self) -> int:
-        """Bytes read so far."""
-        return self.file.tell() if self.read is None else self.read()
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
 
 
 def open_rows(file: str, *, encoding: str) -> Rows:
@@ -64,13 +34,11 @@ def open_rows(file: str, *, encoding: str) -> Rows:
     if file == STDIN:
         return _open_standard_input(encoding)
     path = Path(file)
-    kind = kind_of(path)
     if path.is_dir():
         raise InvalidData(f"{file} is a folder. Give the files in it, such as '{path / '*.csv'}'.")
     if not path.is_file():
         raise InvalidData(f"there is no file {file}.")
-    if kind not in FORMATS:
-        raise InvalidData(f"{file} ends in none of {', '.join(FORMATS)}, so its format is not known. Rename it.")
+    kind = check_kind(path)
     try:
         raw = path.open("rb")
         try:
@@ -85,12 +53,11 @@ def open_rows(file: str, *, encoding: str) -> Rows:
 def check_encoding(encoding: str) -> str:
     """The name of an encoding, or an error that says which there are."""
     try:
-        "".encode(encoding)
-    except LookupError:
-        raise InvalidSetting(
-            f"there is no encoding {encoding!r}. The usual ones are utf-8, utf-16, latin-1 and cp1252."
-        ) from None
-    return encoding
+        if SIGNS.encode(encoding).decode(encoding) == SIGNS:
+            return encoding
+    except (LookupError, ValueError):  # no such encoding, none for texts, or one that refuses all of them
+        pass
+    raise InvalidSetting(f"there is no encoding {encoding!r}. The usual ones are utf-8, utf-16, latin-1 and cp1252.")
 
 
 def _decompressed(raw: Any, suffix: str) -> IO[bytes]:
@@ -133,10 +100,10 @@ class _Joined(io.RawIOBase):
 
 def _rows(name: str, kind: str, stream: IO[bytes], encoding: str, file: Any) -> Rows:
     if kind == ".parquet":
-        return _parquet(name, stream, file)
+        return parquet_rows(name, stream, file)
     lines = _lines(stream, encoding, name)
     if kind in {".jsonl", ".ndjson"}:
-        return _json(name, lines, file)
+        return json_rows(name, lines, file)
     return _delimited(name, lines, file)
 
 
@@ -173,7 +140,8 @@ def _wide_lines(stream: IO[bytes], encoding: str, name: str) -> Iterator[str]:
             f"{name}, after line {number}: this is not {encoding} ({reason}). Give the file's encoding: --encoding."
         ) from None
     finally:
-        decoded.detach()  # the stream is not its own to close
+        if not stream.closed:
+            decoded.detach()  # the stream is not its own to close
 
 
 def _delimited(name: str, lines: Iterator[str], file: Any) -> Rows:
@@ -227,61 +195,3 @@ def _picked(rows: Iterator[list[str]], columns: list[str], wanted: Sequence[str]
         return ((row[place] or None,) for row in rows)
     pick = itemgetter(*places)
     return (tuple([cell or None for cell in pick(row)]) for row in rows)
-
-
-def _json(name: str, lines: Iterator[str], file: Any) -> Rows:
-    objects = _objects(name, lines)
-    first = list(islice(objects, FIRST))
-    if not first:
-        raise InvalidData(f"{name} is empty. Give one JSON object a line.")
-    columns = list(dict.fromkeys(key for row in first for key in row))
-
-    def pick(wanted: Sequence[str]) -> Iterator[Cells]:
-        return (tuple([_filled(row.get(column)) for column in wanted]) for row in chain(first, objects))
-
-    return Rows(name, columns, pick, file)
-
-
-def _objects(name: str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InvalidData(
-                f"{name}, line {number} is no JSON: {error}. Write one object a line; of an array, "
-                "jq -c '.[]' makes such lines."
-            ) from None
-        if not isinstance(row, dict):
-            raise InvalidData(f"{name}, line {number} is JSON, but no object with named values. Write one a line.")
-        yield row
-
-
-def _parquet(name: str, stream: Any, raw: Any) -> Rows:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not stream.seekable() or isinstance(stream, gzip.GzipFile):
-        stream = io.BytesIO(stream.read())
-    try:
-        file = pq.ParquetFile(stream)
-    except pa.ArrowException as error:
-        raise InvalidData(f"{name} cannot be read as PARQUET: {' '.join(str(error).split())}") from None
-    rows, size = max(file.metadata.num_rows, 1), stream.seek(0, io.SEEK_END) if stream is raw else 0
-    done = 0
-
-    def pick(wanted: Sequence[str]) -> Iterator[Cells]:
-        nonlocal done
-        for batch in file.iter_batches(batch_size=8192, columns=list(wanted)):
-            # pyarrow gives columns in the file's order.
-            parts = [map(_filled, batch.column(column).to_pylist()) for column in wanted]
-            done += len(batch)
-            yield from zip(*parts, strict=True) if parts else ((),) * len(batch)
-
-    return Rows(name, list(file.schema_arrow.names), pick, raw, lambda: size * done // rows)
-
-
-def _filled(value: Any) -> Any:
-    """A cell as it is, or None where it holds nothing: no value, not a number, an empty text."""
-    return None if value is None or value == "" or value != value else value

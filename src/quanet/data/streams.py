@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import check_columns
-from quanet.data.rows import BROKEN, FIRST, STDIN, Cells, Rows, check_encoding, open_rows
+from quanet.data.records import FIRST, Cells, Rows
+from quanet.data.rows import BROKEN, STDIN, check_encoding, open_rows
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Source:
         for number, file in enumerate(self.files):
             self._starts.append((self.rows, file))
             with closing(self._open(number)) as self._current:
+                if file == STDIN:  # which `check` leaves alone, as it can be read but once
+                    check_columns(wanted, self._current.columns, _called(file))
                 for part in _parts(self._cells(self._current, wanted), rows):
                     if self.follow:
                         self.follow(self.position)

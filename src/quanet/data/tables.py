@@ -1,56 +1,57 @@
-"""Tables in files: CSV, TSV, JSON lines and Parquet, compressed or not, with their columns checked."""
+"""Whole tables in memory, with their columns checked: `read_table`, and labelled instances from one."""
 
-import gzip
-import io
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quanet.arrays import FloatArray, LabelArray
+from quanet.data.columns import NOTHING, as_number
 from quanet.data.dataset import Dataset
+from quanet.data.formats import check_kind
+from quanet.data.streams import Source
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
-
-def read_table(path: str | Path, *, columns: Sequence[str] | None = None) -> "pd.DataFrame":
+def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encoding: str = "utf-8") -> "pd.DataFrame":
     """Read a table; the file's ending says how: .csv, .tsv, .jsonl (.ndjson) or .parquet, all also .gz.
+
+    It is read as the commands read it: a CSV file's delimiter is found in its first line, and only an empty cell is
+    missing. A column of a CSV file is one of numbers if all its cells are; there, NA, nan, null and the like are
+    missing, too.
 
     Parameters
     ----------
     path : the file.
     columns : those that must be there; others are not read.
+    encoding : of CSV, TSV and JSON lines.
     """
     import pandas as pd
 
     file = Path(path)
-    kind = kind_of(file)
-    if kind not in FORMATS:
-        raise InvalidData(f"{file} ends in none of {', '.join(FORMATS)}, so its format is not known. Rename it.")
+    kind = check_kind(file)
     if not file.is_file():
         raise InvalidData(f"there is no file {file}.")
-    try:
-        if kind == ".parquet":
-            # Parquet compresses its columns itself, so its reader knows no .gz.
-            zipped = file.suffix.lower() == ".gz"
-            table = pd.read_parquet(io.BytesIO(gzip.decompress(file.read_bytes())) if zipped else file)
-        elif kind in {".jsonl", ".ndjson"}:
-            table = pd.read_json(file, lines=True)
-        else:
-            table = pd.read_csv(file, sep="\t" if kind == ".tsv" else ",")
-    except pd.errors.EmptyDataError as error:
-        raise InvalidData(f"{file} is empty. Give a table with a line of column names, and rows below it.") from error
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InvalidData(f"{file} cannot be read as {kind[1:].upper()}: {reason}") from error
-    if not len(table):
-        raise InvalidData(f"{file} has no rows.")
-    return table if columns is None else check_columns(table, columns, source=str(file))
+    source = Source([str(file)], encoding=encoding)
+    cells = source.read(source.columns if columns is None else columns)
+    typed = {name: _typed(cells[name], words=kind in {".csv", ".tsv"}) for name in cells.columns}
+    return pd.DataFrame(typed, columns=cells.columns).reset_index(drop=True)
+
+
+def _typed(cells: "pd.Series[Any]", *, words: bool) -> "pd.Series[Any]":
+    """A column as numbers or truth values where all its cells are such, else as it is."""
+    import pandas as pd
+
+    there = [cell for cell in cells if cell is not None and not (words and cell.strip().lower() in NOTHING)]
+    if words and there and set(there) <= {"True", "False"} and len(there) == len(cells):
+        return cells == "True"
+    if words and there and all(as_number(cell) is not None for cell in there):
+        return pd.to_numeric(cells.where(cells.isin(there)), errors="coerce")
+    if not words and there and all(isinstance(cell, bool | int | float) for cell in there):
+        return pd.Series(cells.tolist(), index=cells.index).infer_objects()
+    return cells
 
 
 def check_columns(table: "pd.DataFrame", columns: Sequence[str], *, source: str) -> "pd.DataFrame":
@@ -62,21 +63,14 @@ def check_columns(table: "pd.DataFrame", columns: Sequence[str], *, source: str)
     return table.loc[:, list(dict.fromkeys(columns))]
 
 
-def kind_of(path: Path) -> str:
-    """The ending that says a file's format, in small letters, without that of its compression.
-
-    Examples
-    --------
-    >>> kind_of(Path("reviews.2024.CSV.gz"))
-    '.csv'
-    """
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
-
-
-def read_dataset(path: str | Path, *, text: str | None = None, label: str = "label", date: str = "date") -> Dataset:
+def read_dataset(
+    path: str | Path,
+    *,
+    text: str | None = None,
+    label: str = "label",
+    date: str = "date",
+    encoding: str = "utf-8",
+) -> Dataset:
     """Labelled instances from a table; rows that lack something are an error that names the first.
 
     Parameters
@@ -84,8 +78,9 @@ def read_dataset(path: str | Path, *, text: str | None = None, label: str = "lab
     path : the table.
     text, label, date : its columns. Without `text` it is the column of that name, or, if there is none, every other
         column as a number. Dates are read where the table has them.
+    encoding : of the file.
     """
-    table = read_table(path)
+    table = read_table(path, encoding=encoding)
     if text is None and "text" in table.columns:
         text = "text"
     if text is None:

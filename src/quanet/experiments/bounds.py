@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import LabelArray
 from quanet.evaluation.limits import Limit, mean_limit, pool_limit
-from quanet.experiments.store import About, read_all
+from quanet.experiments.manifest import About
+from quanet.experiments.store import read_all
 
 
 def bound_of(posteriors: ArrayLike, labels: ArrayLike, classes: LabelArray, protocol: Any) -> About | None:

@@ -9,6 +9,8 @@ import sys
 import types
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import is_dataclass
+from datetime import date, time
 from importlib import import_module
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -17,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 import quanet
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.errors import InvalidPart
+from quanet.errors import InvalidPart, brief
 from quanet.experiments.source import nearest
 
 Part = Mapping[str, Any]
@@ -47,19 +49,27 @@ def find(kind: str, python_path: str | None = None) -> Callable[..., Any]:
             ways = [way for way, value in vars(found).items() if isinstance(value, classmethod) and way[0] != "_"]
             raise InvalidPart(f"{first} has no {name!r}. {nearest(name, ways)}", kind)
         found = getattr(found, name)
-    if not callable(found):
-        raise InvalidPart(f"{kind!r} is no class.", kind)
+    made = found if inspect.isclass(found) else getattr(found, "__self__", None)  # a class, or a way to make one
+    if not (inspect.isclass(made) and _is_part(made)):
+        raise InvalidPart(f"{kind!r} is not a class of estimators, as scikit-learn's are (BaseEstimator).", kind)
     return found
+
+
+def _is_part(kind: type) -> bool:
+    """Whether a class makes estimators, or is one of the dataclasses, such as protocols, that they are made of."""
+    return (issubclass(kind, BaseEstimator) or is_dataclass(kind)) and not inspect.isabstract(kind)
 
 
 def _import(module: str, kind: str, python_path: str | None) -> types.ModuleType:
     if python_path is not None and python_path not in sys.path:
         sys.path.append(python_path)  # last, so that a file there hides no installed package
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise InvalidPart(f"{kind!r} does not name a class: write module:Class.", kind)
     try:
         return import_module(module)
-    except ImportError as error:
+    except Exception as error:
         raise InvalidPart(
-            f"{kind!r} cannot be imported: {error}. A module beside the plan needs python_path = '.' in it.", kind
+            f"{kind!r} cannot be imported: {error}. A module next to the plan needs python_path = '.' in it.", kind
         ) from error
 
 
@@ -85,7 +95,7 @@ def make(part: Any, python_path: str | None = None) -> Any:
     Pipeline(steps=[('standardscaler', StandardScaler()), ('gaussiannb', GaussianNB())])
     """
     if not isinstance(part, Mapping):
-        raise InvalidPart(f"{part!r} is no part: a table with a kind, such as {{kind = 'EMQ'}}.", str(part))
+        raise InvalidPart(f"{brief(part)} is no part: a table with a kind, such as {{kind = 'EMQ'}}.", brief(part))
     if "steps" in part:
         steps, others = part["steps"], {key: value for key, value in part.items() if key != "steps"}
         if not isinstance(steps, list) or not steps:
@@ -111,6 +121,8 @@ def _value(value: Any, python_path: str | None) -> Any:
         return make(value, python_path)
     if isinstance(value, list):
         return [_value(one, python_path) for one in value]
+    if isinstance(value, date | time):  # TOML has them, no estimator does; a datetime is a date
+        raise InvalidPart(f"{value} is a date or a time, which no setting is. Put texts in quotes.", str(value))
     return None if value == "None" else value
 
 
@@ -160,7 +172,7 @@ def _check_settings(kind: str, factory: Callable[..., Any], settings: Part) -> N
     for name, value in settings.items():
         if name in hints and not fits(value, hints[name]):
             wanted = getattr(hints[name], "__name__", str(hints[name]).replace("typing.", ""))
-            raise InvalidPart(f"{name} of {kind} is {wanted}; got {value!r}.", name)
+            raise InvalidPart(f"{name} of {kind} must be {wanted}; got {brief(value)}.", name)
 
 
 def fits(value: Any, hint: Any) -> bool:

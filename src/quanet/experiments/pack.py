@@ -9,19 +9,8 @@ import numpy as np
 
 from quanet.errors import InvalidExperiment
 from quanet.evaluation.cells import Cell, Outcome
-from quanet.experiments.store import (
-    MANIFEST,
-    About,
-    Store,
-    cells_of,
-    decode_results,
-    encode_results,
-    from_npz,
-    name_of,
-    read_manifest,
-    to_npz,
-    write,
-)
+from quanet.experiments.manifest import MANIFEST, About, cells_of, read_manifest
+from quanet.experiments.store import Store, decode_results, encode_results, from_npz, name_of, to_npz, write
 
 
 def pack(folder: str | Path, output: str | Path) -> list[Path]:

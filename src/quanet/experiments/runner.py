@@ -9,9 +9,10 @@ from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, Quanet
 from quanet.evaluation.cells import Cell
 from quanet.experiments.datasets import Place, load
 from quanet.experiments.engines import Engine
+from quanet.experiments.manifest import About, asked_cells, cells_of
 from quanet.experiments.plan import Plan
 from quanet.experiments.source import Source, nearest
-from quanet.experiments.store import About, Store, cells_of, read_all
+from quanet.experiments.store import Store, read_all
 from quanet.experiments.work import Failure, Job, make_rows, run_cell
 
 
@@ -107,6 +108,8 @@ def run(
         fingerprints = {name: about["fingerprint"] for name, about in described.items()}
         job = Job(plan, str(store.folder.resolve()), fingerprints, device)
         keys = {cell: job.key(cell) for cell in plan.cells}
+        wanted = [cell for cell in keys if only is None or cell in only]
+        asked = {*wanted, *(asked_cells(store.manifest()) if store.exists() else ())}
         store.write_manifest(
             {
                 "name": plan.name,
@@ -116,9 +119,9 @@ def run(
                 "aside": [method.name for method in plan.methods if method.leak],  # shown, but no competitor
                 "plan": plan.text,
                 "cells": [[*cell, key] for cell, key in keys.items()],
+                "asked": [cell for cell in keys if cell in asked],
             }
         )
-        wanted = [cell for cell in keys if only is None or cell in only]
         missing = [cell for cell in wanted if not store.has_cell(cell, keys[cell])]
         yield from _Schedule(job, engine, missing, finished=len(wanted) - len(missing)).run()
 

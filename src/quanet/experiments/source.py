@@ -1,12 +1,12 @@
 """The text of a plan: what it says, and on which line."""
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from quanet.errors import InvalidPlan
+from quanet.files import parse_toml
 
 Keys = Sequence[str]
 
@@ -30,9 +30,9 @@ class Source:
         self.text = text
         self.name = name
         try:
-            self.data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidPlan(f"{name} is no TOML: {error}") from error
+            self.data = parse_toml(text)
+        except ValueError as error:
+            raise InvalidPlan(f"{name} is not valid TOML: {error}") from error
 
     @classmethod
     def read(cls, path: Path) -> "Source":
@@ -50,8 +50,8 @@ class Source:
         start = 0  # of the statement that the line belongs to; it may go over several
         for end in range(1, len(lines) + 1):
             try:
-                found = tomllib.loads("\n".join(lines[:end]))
-            except tomllib.TOMLDecodeError:
+                found = parse_toml("\n".join(lines[:end]))
+            except ValueError:
                 continue
             if _leads_to_something(found, keys):
                 return start + 1 + _within(lines[start:end], [word, *reversed(keys)])

@@ -18,10 +18,10 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -29,10 +29,10 @@ from quanet.arrays import FloatArray, LabelArray
 from quanet.errors import InvalidExperiment, QuanetWarning
 from quanet.evaluation.cells import Cell, Outcome
 from quanet.evaluation.results import Results
+from quanet.experiments.manifest import MANIFEST, About, cells_of, read_manifest
 from quanet.files import replacing
 
-MANIFEST, LOCK = "experiment.json", ".lock"
-About = dict[str, Any]
+LOCK = ".lock"
 
 
 def write(path: Path, content: bytes) -> None:
@@ -127,9 +127,13 @@ class Store:
         """What belongs to the experiment."""
         return read_manifest(self.folder)
 
+    def exists(self) -> bool:
+        """Whether an experiment was begun here."""
+        return (self.folder / MANIFEST).exists()
+
     def is_packed(self) -> bool:
         """Whether the folder holds results in their compact form."""
-        return (self.folder / MANIFEST).exists() and "packed" in self.manifest()
+        return self.exists() and "packed" in self.manifest()
 
     def write_cell(self, cell: Cell, key: str, results: Results, about: About) -> None:
         """Keep a finished cell, and forget that it failed before."""
@@ -197,27 +201,39 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Inside, no other runner works in the folder. A runner that was killed holds it no more."""
+        new = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = (self.folder / LOCK).open("a+", encoding="utf-8")
         except OSError as error:
             raise InvalidExperiment(f"the folder {self.folder} cannot be used: {error.strerror}.") from error
         with file:
+            self._hold(file)
             try:
-                _lock(file.fileno())
-            except OSError as error:
-                file.seek(0)
-                raise InvalidExperiment(
-                    f"{self.folder} is in use by another runner ({file.read().strip() or 'just starting'}). "
-                    "Wait for it, stop it, or choose another folder with --output."
-                ) from error
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {os.uname().nodename if hasattr(os, 'uname') else 'this machine'}")
-            file.flush()
-            for left_over in self.folder.glob("*/.*.new"):  # of a runner that was killed while it wrote
-                left_over.unlink(missing_ok=True)
-            yield
-            file.truncate(0)
+                yield
+                file.truncate(0)
+            finally:
+                if not (self.folder / MANIFEST).exists():  # refused before it began
+                    (self.folder / LOCK).unlink(missing_ok=True)
+                    with suppress(OSError):  # where something else is in it
+                        for folder in new:
+                            folder.rmdir()
+
+    def _hold(self, file: IO[str]) -> None:
+        """Take the lock of an open file, and say in it whose it is."""
+        try:
+            _lock(file.fileno())
+        except OSError as error:
+            file.seek(0)
+            raise InvalidExperiment(
+                f"{self.folder} is in use by another runner ({file.read().strip() or 'just starting'}). "
+                "Wait for it, stop it, or choose another folder with --output."
+            ) from error
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {os.uname().nodename if hasattr(os, 'uname') else 'this machine'}")
+        file.flush()
+        for left_over in self.folder.glob("*/.*.new"):  # of a runner that was killed while it wrote
+            left_over.unlink(missing_ok=True)
 
 
 def _lock(descriptor: int) -> None:
@@ -230,27 +246,6 @@ def _lock(descriptor: int) -> None:
         import fcntl
 
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def read_manifest(folder: Path) -> About:
-    """What belongs to the experiment of a folder, packed or not."""
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_bytes())
-        if not isinstance(manifest["cells"], list):
-            raise TypeError("its cells are no list")
-    except FileNotFoundError:
-        raise InvalidExperiment(
-            f"{folder} is no folder of an experiment: it has no {MANIFEST}. Make one: quanet experiment run PLAN."
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidExperiment(f"{path} is damaged: {error!r}. Run the plan again; its cells are kept.") from error
-    return manifest
-
-
-def cells_of(manifest: About) -> dict[Cell, str]:
-    """The cells of an experiment and their keys, in the order of the plan."""
-    return {Cell(*cell[:3]): cell[3] for cell in manifest["cells"]}
 
 
 def read_cells(folder: str | Path) -> dict[Cell, Outcome]:

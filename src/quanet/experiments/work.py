@@ -25,9 +25,10 @@ from quanet.evaluation.selection import GridSearchQ
 from quanet.experiments.bounds import bound_of
 from quanet.experiments.datasets import Parts, load
 from quanet.experiments.estimators import make, needs_seed, prepare, reads_posteriors_only, values_of
+from quanet.experiments.manifest import About
 from quanet.experiments.plan import Method, Plan
 from quanet.experiments.provenance import hardware, versions
-from quanet.experiments.store import About, Store, from_npz, to_npz, write
+from quanet.experiments.store import Store, from_npz, to_npz, write
 from quanet.folds import Folds
 from quanet.simplex import encode
 

@@ -1,13 +1,17 @@
 """The catalogue: what every method is, for whom and at what cost."""
 
+import ast
 import inspect
 import re
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quanet.errors import InvalidSetting, MissingExtra
+from quanet.errors import InvalidSetting, MissingExtra, brief
+from quanet.methods.about import About
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,10 +32,53 @@ FAMILIES = {
 }
 
 
+class Listed(NamedTuple):
+    """A method's entry, and the family it belongs to."""
+
+    about: About
+    family: str
+
+
+@cache
+def listed_methods() -> dict[str, Listed]:
+    """The entries of all public methods by name, read from their source: nothing is imported, which takes seconds.
+
+    Examples
+    --------
+    >>> listed_methods()["QuaNet"].about.reference
+    'Esuli, Moreo and Sebastiani (2018)'
+    """
+    public: Any = import_module("quanet")
+    found = {}
+    for name, room in public._ROOM_OF.items():  # noqa: SLF001
+        about = _entries(room).get(name)
+        if about is not None:
+            found[name] = Listed(about, _family(room))
+    return dict(sorted(found.items()))
+
+
+@cache
+def _entries(room: str) -> dict[str, About]:
+    """What the classes of a module say with ``about = About(...)``, by name."""
+    source = Path(__file__).parents[1].joinpath(*room.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+    if "About(" not in source:
+        return {}
+    found = {}
+    for kind in ast.parse(source).body:
+        for line in getattr(kind, "body", ()):
+            if isinstance(kind, ast.ClassDef) and isinstance(line, ast.AnnAssign) and _is_entry(line):
+                said: Any = line.value
+                named = {one.arg: ast.literal_eval(one.value) for one in said.keywords}
+                found[kind.name] = About(*map(ast.literal_eval, said.args), **named)
+    return found
+
+
+def _is_entry(line: ast.AnnAssign) -> bool:
+    return isinstance(line.target, ast.Name) and line.target.id == "about" and isinstance(line.value, ast.Call)
+
+
 def catalogue() -> "pd.DataFrame":
     """Every public method: name, reference, classes (two, any, ordered), what it needs, cost of a bag.
-
-    Methods of the network room are listed where PyTorch is installed.
 
     Examples
     --------
@@ -44,8 +91,7 @@ def catalogue() -> "pd.DataFrame":
     import pandas as pd
 
     entries = [
-        (name, kind.about.reference, kind.about.classes, kind.about.needs, kind.about.cost)
-        for name, kind in all_methods().items()
+        (name, about.reference, about.classes, about.needs, about.cost) for name, (about, _) in listed_methods().items()
     ]
     return pd.DataFrame(entries, columns=list(COLUMNS))
 
@@ -58,35 +104,25 @@ def find_method(name: str) -> str:
     >>> find_method("kdeyml")
     'KDEyML'
     """
-    public: Any = import_module("quanet")
+    known = {one.lower(): one for one in listed_methods()}
     wanted = name.strip().lower()
-    spelt = next((one for one in public.__all__ if one.lower() == wanted), None)
-    if spelt is not None:
-        try:
-            if hasattr(getattr(public, spelt), "about"):  # nothing else is imported: some rooms take their time
-                return spelt
-        except MissingExtra:  # pragma: no cover - only without PyTorch; to use it will say what it needs
-            return spelt
-    known = {one.lower(): one for one in all_methods()}
+    if wanted in known:
+        return known[wanted]
     near = [known[one] for one in get_close_matches(wanted, known, 3, 0.5)]
     told = f"Did you mean {' or '.join(near)}?" if near else "`quanet methods` lists all."
-    raise InvalidSetting(f"no method is called {name!r}. {told}")
+    raise InvalidSetting(f"Unknown method {brief(name)}. {told}")
 
 
 @cache
 def all_methods() -> dict[str, Any]:
-    """Public classes that have an entry in the catalogue, by name."""
+    """Public classes that have an entry in the catalogue, by name; those of networks where PyTorch is installed."""
     # Not by an import statement: this room is below some of the public names.
     public: Any = import_module("quanet")
     found = {}
-    for name in public.__all__:
-        try:
-            kind = getattr(public, name)
-        except MissingExtra:  # pragma: no cover - only without PyTorch
-            continue
-        if isinstance(kind, type) and hasattr(kind, "about"):
-            found[name] = kind
-    return dict(sorted(found.items()))
+    for name in listed_methods():
+        with suppress(MissingExtra):
+            found[name] = getattr(public, name)
+    return found
 
 
 def family_of(kind: type) -> str:
@@ -97,7 +133,11 @@ def family_of(kind: type) -> str:
     >>> family_of(all_methods()["MS2"]), family_of(all_methods()["KDEyML"])
     ('thresholds', 'matching')
     """
-    file = kind.__module__.rpartition(".")[2]
+    return _family(kind.__module__)
+
+
+def _family(room: str) -> str:
+    file = room.rpartition(".")[2]
     return next(family for family, files in FAMILIES.items() if file in files)
 
 

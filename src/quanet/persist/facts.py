@@ -8,7 +8,8 @@ from typing import Any
 import safetensors.numpy
 
 from quanet.errors import InvalidModel
-from quanet.persist.folder import ARRAYS, read_folder, untrusted_types
+from quanet.persist.folder import read_folder, untrusted_types
+from quanet.persist.place import ARRAYS
 from quanet.persist.state import Reader
 from quanet.persist.trust import Trust, known
 

@@ -13,12 +13,8 @@ import json
 import math
 import os
 import platform
-import re
-import shutil
-import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -30,12 +26,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.errors import InvalidModel, InvalidSetting, QuanetError, QuanetWarning
 from quanet.persist.card import model_card
+from quanet.persist.place import ARRAYS, CARD, CONFIG, FILE, free_place, read_config, replacing_folder, write_new
 from quanet.persist.state import Reader, Writer, named_classes
 from quanet.persist.trust import QUANET, Trust, known, untrusted_in
 
 FORMAT = 1
-CONFIG, ARRAYS, CARD = "config.json", "arrays.safetensors", "README.md"
-FILE = re.compile(r"arrays\.safetensors|part-\d+\.skops")
 
 
 def save(
@@ -95,11 +90,11 @@ def save(
     config = about | {"files": {name: _digest(content) for name, content in files.items()}, "model": model}
     config["sha256"] = _digest(_canonical(config))
     card = model_card(quantifier, about, _untrusted(model, files))
-    with _replacing(target) as new:
+    with replacing_folder(target) as new:
         for name, content in files.items():
-            _write(new / name, content)
-        _write(new / CARD, card.encode(errors="replace"))
-        _write(new / CONFIG, json.dumps(config, indent=1).encode())
+            write_new(new / name, content)
+        write_new(new / CARD, card.encode(errors="replace"))
+        write_new(new / CONFIG, json.dumps(config, indent=1).encode())
 
 
 def load(folder: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> Any:
@@ -166,7 +161,7 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def _checked_config(folder: Path) -> dict[str, Any]:
-    config = _config(folder)
+    config = read_config(folder)
     _check_format(folder, config)
     stated = config.pop("sha256", None)
     try:
@@ -176,21 +171,6 @@ def _checked_config(folder: Path) -> dict[str, Any]:
     shape = {"files": dict, "model": dict, "versions": dict}
     if not intact or any(not isinstance(config.get(key), kind) for key, kind in shape.items()):
         raise InvalidModel(f"{folder / CONFIG} has been edited or damaged since it was saved. Save the model again.")
-    return config
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    if not folder.is_dir():
-        raise InvalidModel(f"there is no folder {folder}. Give one that quanet fit or quanet.save has written.")
-    path = folder / CONFIG
-    if not path.is_file():
-        raise InvalidModel(f"{folder} is no quanet model: it has no {CONFIG}.")
-    try:
-        config = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InvalidModel(f"{path} is no JSON, it may be truncated: {error}. Save the model again.") from error
-    if not (isinstance(config, dict) and "quanet_format" in config):
-        raise InvalidModel(f"{folder} is no quanet model: its {CONFIG} is another program's.")
     return config
 
 
@@ -254,53 +234,3 @@ def _digest(content: bytes) -> str:
 
 def _canonical(config: dict[str, Any]) -> bytes:
     return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-
-
-def free_place(folder: str | os.PathLike[str]) -> Path:
-    """Where `save` would write to; a folder there must be empty or a model, with no files of others."""
-    target = Path(folder).resolve()  # through a link, to the folder that is replaced
-    if not target.exists():
-        return target
-    if not target.is_dir():
-        raise InvalidSetting(f"{folder} is a file; a model is a folder. Give another name.")
-    found = {path.name for path in target.iterdir()}
-    if not found:
-        return target
-    try:
-        _config(target)
-    except InvalidModel as error:
-        raise InvalidSetting(f"{folder} is not empty, and no quanet model to replace. Give another name.") from error
-    foreign = sorted(name for name in found - {CONFIG, CARD} if not FILE.fullmatch(name))
-    if foreign:
-        raise InvalidSetting(
-            f"{folder} also holds {', '.join(foreign)}, which would be lost. Move it, or save elsewhere."
-        )
-    return target
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A new folder beside `target` to write into, which takes its place at the end, or goes without a trace."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    new, old = (target.with_name(f".{target.name}.{uuid.uuid4().hex}.{kind}") for kind in ("new", "old"))
-    try:
-        new.mkdir()
-        yield new
-        if target.exists():
-            target.rename(old)
-        new.rename(target)
-    except BaseException:  # Ctrl-C too
-        if old.exists() and not target.exists():
-            old.rename(target)
-        raise
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        if target.exists():  # else the old one is all there is
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())  # on the disk before the folder takes its place

@@ -185,7 +185,7 @@ def _groups_chart(correction: Correction, focus: int | None) -> Chart:
         "intervals; grey: all together.",
         f"A dot with its interval for each of {many(len(correction.groups), 'group')}. {told}.",
         _group_table(correction),
-        lambda width: rows_figure(rows(picked if width > 5 else picked[:2]), width=width),
+        lambda width: rows_figure(rows(picked), width=width),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quanet.errors import InvalidSetting, MissingExtra
+from quanet.files import as_utf8
 from quanet.report.files import write_whole
 from quanet.report.numbers import plain
 from quanet.report.palette import DARK, LIGHT
@@ -49,7 +50,7 @@ def check_report(path: Path) -> None:
 def write_report(summary: Summary, path: Path) -> None:
     """Write a report as its file's ending says: whole or not at all."""
     check_report(path)
-    write_whole(path, FORMATS[path.suffix.lower()](summary).encode())
+    write_whole(path, as_utf8(FORMATS[path.suffix.lower()](summary)))
 
 
 def to_html(summary: Summary) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from quanet.errors import InvalidSetting
+from quanet.files import as_utf8
 from quanet.report.files import write_whole
 from quanet.report.tables import Entry, Table
 
@@ -291,5 +292,5 @@ def write_tables(tables: Sequence[Table], form: str, output: Path | None) -> str
     text = FORMATS[form](tables)
     if output is None:
         return text
-    write_whole(output, text.encode())
+    write_whole(output, as_utf8(text))
     return ""

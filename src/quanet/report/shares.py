@@ -20,7 +20,6 @@ from quanet.report.grouped import (
     trend_note,
 )
 from quanet.report.numbers import between, level_text, listing, many, percent, plain, points
-from quanet.report.plots.canvas import WIDTH
 from quanet.report.plots.lines import lines_figure
 from quanet.report.plots.rows import rows_figure
 from quanet.report.plots.vector import make_chart
@@ -208,9 +207,7 @@ def group_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None
         f"Lines: {level_text(shares.total.level)} intervals; grey: all together with its interval.",
         f"A dot with its interval for each of {many(len(shares.groups), 'group')}. {told}",
         shares_table(shares, truth=truth),
-        lambda width: rows_figure(
-            group_rows(shares, focus=focus, columns=4 if width > WIDTH / 2 else 2, marks=marks), width=width
-        ),
+        lambda width: rows_figure(group_rows(shares, focus=focus, marks=marks), width=width),
     )
     return Section(f"By {listing(list(map(str, shares.keys)))}", tuple(filter(None, paragraphs)), charts=(chart,))
 

@@ -15,6 +15,7 @@ from quanet.report.published import DATASETS, dataset_title, paper_row, publishe
 
 NONE = "--"
 LEVELS = (0.005, 0.05)  # of the daggers
+NAMED = 8  # datasets and methods whose missing cells are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +290,8 @@ def _missing_note(missing: Iterable[Cell]) -> list[str]:
     cells = sum(map(len, runs.values()))
     told = "; ".join(
         f"{dataset} / {method}: run{'s' if len(numbers) > 1 else ''} {', '.join(map(str, sorted(numbers)))}"
-        for (dataset, method), numbers in runs.items()
+        for (dataset, method), numbers in list(runs.items())[:NAMED]
     )
+    if len(runs) > NAMED:
+        told += f"; and of {len(runs) - NAMED} more methods"
     return [f"Incomplete, {cells} cell{'s are' if cells > 1 else ' is'} missing ({NONE} above): {told}."]

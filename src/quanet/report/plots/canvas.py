@@ -99,12 +99,21 @@ def save_figure(figure: Figure, path: Path) -> None:
     from matplotlib import rc_context
 
     check_suffix(path)
+    as_plain_text(figure)
     suffix = path.suffix.lower()
     page = io.BytesIO()
     # Identifiers in SVG come from the salt, which is random otherwise; 42 keeps PDF text as text.
     with rc_context({"svg.hashsalt": "quanet", "pdf.fonttype": 42}):
         figure.savefig(page, format=suffix.lstrip("."), metadata=FORMATS[suffix])
     write_whole(path, page.getvalue())
+
+
+def as_plain_text(figure: Figure) -> None:
+    """Show all words as they are: a label such as $5 is no formula."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
 
 
 def sized_figure(width: float, height: float) -> Figure:

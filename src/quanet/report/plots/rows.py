@@ -21,12 +21,21 @@ MARKS = (("D", "vermilion", 3.4), ("|", "ink", 8.0))
 
 
 def rows_figure(rows: Rows, *, width: float = WIDTH) -> Figure:
-    """A dot and its interval in every row, with other values beside it; panels share their rows."""
+    """A dot and its interval in every row, with other values beside it; panels share their rows.
+
+    On a phone there are two panels side by side, and the others below them.
+    """
     narrow = width < WIDTH / 2
     panels, r = len(rows.columns), len(rows.labels)
+    across = min(panels, 2) if narrow else panels
+    down = -(-panels // across)
     titled = any(rows.columns)
-    figure = sized_figure(width, ROW * (r + 0.4) + 0.32 + 0.22 * titled + 0.06 + 0.18 * _key_lines(rows, narrow))
-    axes: list[Axes] = list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])
+    block = ROW * (r + 0.4) + 0.32 + 0.22 * titled
+    figure = sized_figure(width, down * block + 0.06 + 0.18 * _key_lines(rows, narrow))
+    axes: list[Axes] = list(figure.subplots(down, across, sharey=True, squeeze=False).flat)
+    for ax in axes[panels:]:
+        ax.remove()
+    del axes[panels:]
     places = np.arange(r)[::-1]
     low, high = _ends(rows)
     for c, (ax, title) in enumerate(zip(axes, rows.columns, strict=True)):
@@ -39,14 +48,23 @@ def rows_figure(rows: Rows, *, width: float = WIDTH) -> Figure:
             ax.plot(
                 np.full(beyond.sum(), high), places[beyond], ">", color=colour("blue"), markersize=4.5, clip_on=False
             )
-        scale(ax.xaxis, low, high, unit=rows.unit, most=max(3, (5 if narrow else 7) // panels + 1))
+        scale(ax.xaxis, low, high, unit=rows.unit, most=max(3, (5 if narrow else 7) // across + 1))
         if titled:
             ax.set_title(short(title, 16 if narrow else 22), loc="left", fontsize=TEXT, color=colour("ink"))
     axes[0].set_yticks(places, [short(label, 16 if narrow else 30) for label in rows.labels])
-    axes[0].tick_params(axis="y", labelsize=TEXT, labelcolor=colour("ink"))
+    for ax in axes[::across]:
+        ax.tick_params(axis="y", labelsize=TEXT, labelcolor=colour("ink"))
+    for ax in axes[across - 1 :: across]:
+        _note_rows(ax, rows, places, 12 if narrow else 24)
+    _key(figure, rows, narrow)
+    return figure
+
+
+def _note_rows(ax: Axes, rows: Rows, places: Any, longest: int) -> None:
+    """What stands to the right of every row."""
     for place, aside in zip(places, rows.asides, strict=False):
-        axes[-1].annotate(
-            short(aside, 12 if narrow else 24),
+        ax.annotate(
+            short(aside, longest),
             (1, place),
             (6, 0),
             xycoords=("axes fraction", "data"),
@@ -55,8 +73,6 @@ def rows_figure(rows: Rows, *, width: float = WIDTH) -> Figure:
             fontsize=TICK,
             color=colour("muted"),
         )
-    _key(figure, rows, narrow)
-    return figure
 
 
 def _ends(rows: Rows) -> tuple[float, float]:
@@ -65,7 +81,7 @@ def _ends(rows: Rows) -> tuple[float, float]:
         values = np.r_[values, rows.around[0]]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if rows.unit == "points":
-        return 0.0, rows.top or 1.06 * high
+        return 0.0, rows.top or 1.06 * max(high, 1e-4)  # no method errs: still a scale
     low, high = share_ends(low, high)
     return (low - 0.015 * (high - low) if low == 0 else low), min(high, 1.0) + 0.015 * (high - low)
 
