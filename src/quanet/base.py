@@ -3,7 +3,6 @@
 import warnings
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -27,31 +26,13 @@ from quanet.classifiers import (
 )
 from quanet.data.variants import describe_variants
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.instances import ReadInstances
 from quanet.metrics import absolute_error
 from quanet.shrinkage import one_hot, shrinkage_of, warn_of_shrinkage
 from quanet.simplex import classes_of, count, encode, prevalence_of
 
 if TYPE_CHECKING:
     from quanet.uncertainty.regions import Interval
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadInstances:
-    """Instances that `Quantifier.read` has read: the quantifier that did so takes them wherever it takes instances.
-
-    Attributes
-    ----------
-    inputs : (n, d) what it needs of every instance, such as posteriors.
-    """
-
-    inputs: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def take(self, indices: IntArray) -> "ReadInstances":
-        """Those at the given positions."""
-        return ReadInstances(self.inputs[indices])
 
 
 class Quantifier(BaseEstimator, ABC):

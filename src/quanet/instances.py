@@ -1,11 +1,12 @@
 """What instances are: texts, in any common container, or numbers; and which columns of a table are which."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, LabelArray
+from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.errors import InvalidData
 
 TEXT_KINDS = "OUST"  # of NumPy's dtypes
@@ -204,3 +205,22 @@ def _values(column: Any) -> Any:
 def _short(value: Any) -> str:
     written = repr(value)
     return written if len(written) <= 40 else f"{written[:37]}..."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadInstances:
+    """Instances that `Quantifier.read` has read: the quantifier that did so takes them wherever it takes instances.
+
+    Attributes
+    ----------
+    inputs : (n, d) what it needs of every instance, such as posteriors.
+    """
+
+    inputs: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def take(self, indices: IntArray) -> "ReadInstances":
+        """Those at the given positions."""
+        return ReadInstances(self.inputs[indices])

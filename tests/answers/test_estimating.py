@@ -11,10 +11,10 @@ from quanet.answers.estimating import diagnose_reading, estimate_shares
 from quanet.answers.fitting import held_out_errors, read_labelled
 from quanet.answers.reading import Inputs, Reading, read_source
 from quanet.answers.shares import Key
-from quanet.base import ReadInstances
 from quanet.data.columns import match_labels
 from quanet.data.streams import Source
 from quanet.errors import InvalidData
+from quanet.instances import ReadInstances
 
 SOURCE = Gaussians()
 SIZES = {"few": 2, "many": 300, "one": 1, "some": 15, "strange": 200}

@@ -10,7 +10,7 @@ from quanet.answers.reading import Reading
 from quanet.answers.shares import Key, Shares
 from quanet.arrays import BoolArray, IntArray
 from quanet.bags import Bags
-from quanet.base import Quantifier, ReadInstances
+from quanet.base import Quantifier
 from quanet.diagnostics.checks import WIDE
 from quanet.diagnostics.contents import familiar_contents, unlike_training
 from quanet.diagnostics.diagnose import diagnose, prior_shift_p_value
@@ -18,6 +18,7 @@ from quanet.diagnostics.findings import Diagnosis, Finding, shrinkage_findings
 from quanet.diagnostics.overlap import seen_finding
 from quanet.diagnostics.words import words_finding
 from quanet.errors import InvalidData
+from quanet.instances import ReadInstances
 from quanet.uncertainty.choice import FEW
 from quanet.uncertainty.intervals import predict_interval_bags
 

@@ -11,11 +11,12 @@ from quanet.answers.drawing import Drawn
 from quanet.answers.estimating import diagnose_reading
 from quanet.answers.reading import Reading
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.base import Quantifier, ReadInstances
+from quanet.base import Quantifier
 from quanet.diagnostics.findings import Diagnosis
 from quanet.errors import QuanetWarning
 from quanet.evaluation.limits import Limit, pool_limit
 from quanet.evaluation.results import Results
+from quanet.instances import ReadInstances
 from quanet.simplex import count, encode, prevalence_of
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
 from quanet.uncertainty.regions import ROUNDING, Interval

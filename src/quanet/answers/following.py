@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from quanet.answers.shares import Key
 from quanet.arrays import FloatArray, IntArray
-from quanet.base import Quantifier, ReadInstances
+from quanet.base import Quantifier
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
+from quanet.instances import ReadInstances
 from quanet.monitoring import Course, Monitor, Reading
 from quanet.persist.folder import load
 

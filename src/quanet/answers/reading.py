@@ -12,11 +12,12 @@ import numpy as np
 from quanet.answers.groups import Codes, Groups
 from quanet.answers.shares import Key
 from quanet.arrays import BoolArray, FloatArray, IntArray
-from quanet.base import Quantifier, ReadInstances
+from quanet.base import Quantifier
 from quanet.data.columns import NOTHING, as_number, names_of
 from quanet.diagnostics.overlap import SeenTexts, hashes_of
 from quanet.diagnostics.words import WordCounter, classifier_of
 from quanet.errors import InvalidData, brief
+from quanet.instances import ReadInstances
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.base import Quantifier, ReadInstances
+from quanet.base import Quantifier
 from quanet.classifiers import check_labels, check_posteriors
 from quanet.diagnostics.checks import Case, bag_size, classifier, deviations, prevalence, prior_shift, sureness
 from quanet.diagnostics.contents import familiar_contents
@@ -16,6 +16,7 @@ from quanet.diagnostics.findings import Diagnosis, Finding, shrinkage_findings
 from quanet.diagnostics.mixture import mixture_test
 from quanet.diagnostics.words import classifier_of, unknown_share, words_finding
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
+from quanet.instances import ReadInstances
 from quanet.simplex import count, encode
 from quanet.text import is_text
 from quanet.uncertainty.held import kept_of

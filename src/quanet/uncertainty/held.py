@@ -12,11 +12,12 @@ import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
-from quanet.base import Quantifier, ReadInstances
+from quanet.base import Quantifier
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels
 from quanet.duplicates import find_distinct, independent_size
 from quanet.errors import QuanetWarning
+from quanet.instances import ReadInstances
 from quanet.lead import move_ahead
 from quanet.methods.em import maximum_likelihood
 from quanet.simplex import count, encode, smooth
