@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 import quanet
 from quanet import (
@@ -241,3 +243,13 @@ def test_a_class_of_one_instance_stays_where_no_folds_are_made():
     y = np.append(codes[:-1], 3)
     assert CC().fit(X, y).classes_.tolist() == [0, 1, 2, 3]
     assert CC().fit(X, y).left_out_ == ()
+
+
+def test_copies_of_the_training_instances_do_not_make_a_weak_classifier_more_trusted():
+    X, y = Gaussians(distance=0.5).draw([0.5, 0.5], 260, rng=0)
+    classifier = FrozenEstimator(LogisticRegression().fit(X[:200], y[:200]))
+    with pytest.warns(QuanetWarning, match=HARDLY):
+        once = PACC(classifier).fit(X[200:], y[200:]).shrinkage_
+    assert once > 0.1
+    with pytest.warns(QuanetWarning, match=HARDLY):
+        assert PACC(classifier).fit(np.tile(X[200:], (4, 1)), np.tile(y[200:], 4)).shrinkage_ == pytest.approx(once)

@@ -25,6 +25,7 @@ from quanet.classifiers import (
     without_single,
 )
 from quanet.data.variants import describe_variants
+from quanet.duplicates import first_copies
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.instances import ReadInstances
 from quanet.metrics import absolute_error
@@ -166,8 +167,9 @@ class Quantifier(BaseEstimator, ABC):
         self.lead_ = lead
         self.shrinkage_ = 0.0
         if type(self).aggregate is Quantifier.aggregate:
-            readings = self._readings(inputs[:, : len(self.classes_)])
-            self.shrinkage_ = shrinkage_of(self, readings, inputs, codes)
+            once = np.arange(len(codes)) if groups is None else first_copies(groups, codes)
+            readings = self._readings(inputs[once, : len(self.classes_)])
+            self.shrinkage_ = shrinkage_of(self, readings, inputs[once], codes[once])
             warn_of_shrinkage(self.shrinkage_)
 
     def _readings(self, posteriors: FloatArray) -> FloatArray:

@@ -159,6 +159,17 @@ def independent_size(groups: IntArray) -> float:
     return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
+def first_copies(groups: IntArray, codes: IntArray) -> IntArray:
+    """Positions of instances without their later copies of the same class, ascending; `groups` (n,) tell copies.
+
+    Examples
+    --------
+    >>> first_copies(np.array([0, 0, 1, 0]), np.array([0, 0, 1, 1]))
+    array([0, 2, 3])
+    """
+    return np.sort(np.unique(groups * (codes.max() + 1) + codes, return_index=True)[1])
+
+
 def _distinct(keys: NDArray[Any]) -> Distinct | None:
     _, first, owner = np.unique(keys, return_index=True, return_inverse=True)
     if len(first) == len(keys):

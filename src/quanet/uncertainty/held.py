@@ -15,7 +15,7 @@ from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.calibration import calibrate
 from quanet.classifiers import check_labels
-from quanet.duplicates import find_distinct, independent_size
+from quanet.duplicates import find_distinct, first_copies, independent_size
 from quanet.errors import QuanetWarning
 from quanet.instances import ReadInstances
 from quanet.lead import move_ahead
@@ -61,7 +61,7 @@ class Held:
         """The same without copies."""
         if self.groups is None:
             return self
-        first = np.sort(np.unique(self.groups * self.k + self.codes, return_index=True)[1])
+        first = first_copies(self.groups, self.codes)
         return Held(self.inputs[first], self.codes[first], self.k)
 
     def by_class(self) -> list[IntArray]:
