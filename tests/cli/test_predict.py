@@ -169,7 +169,6 @@ def test_a_model_without_facts_and_without_held_out_rows_answers_too(call, files
             ["--by", "date:week"],
             "row 1: '2024-02-30' in column 'date' is no date in ISO 8601",
         ),
-        ("review,date\na b,\n", ["--by", "date:week"], "none of its 1 rows can be used (no group: 1)"),
         ('review\n" "\n', [], "none of its 1 rows can be used (no text: 1)"),
         ("review\n", [], "new.csv has no rows"),
         ("", [], "new.csv is empty"),
