@@ -116,16 +116,18 @@ def test_scores_and_more_classes(call, file, tmp_path):
     assert out.count("so-so") >= 4
 
 
-def test_rows_without_a_judgement_or_a_group_are_left_out(call, tmp_path):
+def test_rows_without_a_judgement_are_left_out_and_those_without_a_group_are_one(call, tmp_path):
     table = judged()
     table.loc[:9, "judge"] = ""
     table.loc[5:19, "model"] = ""
     table.to_csv(tmp_path / "gaps.csv", index=False)
     code, out, err = call("correct", "gaps.csv", *ASKED, "--by", "model", "--format", "csv")
     assert code == 0
-    assert pd.read_csv(StringIO(out))["n"][::2].sum() == 580
+    sizes = pd.read_csv(StringIO(out)).groupby("model")["n"].first()
+    assert sizes.sum() == 590
+    assert sizes["(empty)"] == 10
     assert "Left out: 10 rows with no judgement." in err
-    assert "Left out: 10 rows with no group." in err
+    assert "no group" not in err
     assert "590 judged rows" in err
 
 

@@ -118,9 +118,9 @@ def test_small_groups_are_answered_and_marked(call, model, tmp_path):
     pd.DataFrame({"review": texts, "shop": shops}).to_csv(tmp_path / "new.csv", index=False)
     code, out, err = call("predict", model, "new.csv", "--by", "shop")
     assert code == 0
-    assert "59 of 60 rows in 3 groups: 1 left out (no group)" in err
+    assert "60 of 60 rows in 4 groups" in err
     groups = {group["group"]["shop"]: group for group in json.loads(out)["groups"]}
-    assert [groups[name]["n"] for name in ("large", "pair", "single")] == [56, 2, 1]
+    assert [groups[name]["n"] for name in ("large", "pair", "single", "(empty)")] == [56, 2, 1, 1]
     alone = groups["single"]["classes"]["positive"]
     assert (alone["lower"], alone["upper"], groups["single"]["small"]) == (0.0, 1.0, True)
     assert groups["pair"]["small"]
@@ -177,7 +177,6 @@ def test_a_model_without_facts_and_without_held_out_rows_answers_too(call, files
             ["--by", "date:week"],
             "row 1: '2024-02-30' in column 'date' is no date in ISO 8601",
         ),
-        ("review,date\na b,\n", ["--by", "date:week"], "none of its 1 rows can be used (no group: 1)"),
         ('review\n" "\n', [], "none of its 1 rows can be used (no text: 1)"),
         ("review\n", [], "new.csv has no rows"),
         ("", [], "new.csv is empty"),
