@@ -63,6 +63,8 @@ def three_classes(trials: int, seed: int) -> Iterator[str]:
 
 def groups(trials: int, seed: int) -> Iterator[str]:
     """Six groups of 1,000; in the last one the judge finds fewer of the class."""
+    yield "Covered is the group's own share; intervals are for the share of its source, so they cover more than 95 %."
+    yield ""
     yield (
         "| finds of the class in five groups, in the sixth | labels in a group | labels are | groups 1 to 5 | group 6 "
         "| test finds a difference | with --same-errors: groups 1 to 5 | group 6 |"

@@ -19,7 +19,7 @@ from quanet.uncertainty.judge_likelihood import likelihood_intervals
 
 FEWEST = 5  # human labels of every class, below which the judge's errors are a guess
 # Cases added to every cell of the table of human and judged labels, for the interval only. Without it, intervals of
-# judges with 10 labels a class cover in 90 % at worst; with it in 93 % (benchmarks/results/judges.md).
+# judges with 10 labels a class cover in 90 % at worst, with it in 93 % (benchmarks/judges.py, 500 trials a setting).
 PSEUDO = 0.1
 MOST_BINS = 8
 AT_ONCE = 500  # groups that are corrected together, so that memory is bounded
