@@ -114,6 +114,17 @@ def test_what_was_not_asked_for_is_not_missing(home, monkeypatch, capsys):
     assert "SVM-KLD" not in table
 
 
+def test_markup_in_the_names_of_folders_and_data_is_shown_as_it_is(home, monkeypatch, capsys):
+    (home / "plan.toml").write_text(PLAN.replace('name = "words"', 'name = "[/]"'))
+    run = ("experiment", "run", "plan.toml", "--jobs", "1", "-o", "[/red]", "--only", "method=CC,run=0")
+    assert call(monkeypatch, *run) == 0
+    for verb in (("show", "[/red]"), ("table", "[/red]"), ("pack", "[/red]", "-o", "[/x]")):
+        assert call(monkeypatch, "experiment", *verb) == 0
+    out = capsys.readouterr().out
+    assert "[/red]" in out
+    assert "[/x]" in out
+
+
 def test_a_second_runner_is_told_who_is_first(home, monkeypatch, capsys):
     with Store(home / "plan").locked():
         assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1") == 1

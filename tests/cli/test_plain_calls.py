@@ -127,11 +127,12 @@ def test_a_value_that_no_option_takes_is_a_wrong_call(call, model, files, words,
         (("--method", "json:JSONDecoder"), "is not a class of estimators"),
         (("--classifier", "EMQ"), "is not a classifier"),
         (("--set", "cv=1979-05-27"), "is a date or a time"),
-        (("--set", "cv=" + "[" * 5000), "cv"),
+        (("--set", "cv=" + "[" * 5000), "cv of PACC must be a number of folds"),
+        (("--set", "cv=[]"), "cv of PACC must be a number of folds or a share such as 0.4; got []"),
     ],
 )
 def test_what_no_method_is_made_of_is_refused_by_name(call, files, words, message):
-    rest = () if words[0] == "--method" else ("--method", "CC")
+    rest = () if words[0] == "--method" else ("--method", "PACC")
     code, _, err = call("fit", files / "train.csv", "-o", "model", *rest, *words)
     assert code == 2
     assert message in " ".join(err.replace("│", "").split())

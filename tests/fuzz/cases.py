@@ -296,7 +296,8 @@ class _Maker:
         if self.odd(0.2):
             return self.rng.choice(NO_OUTPUTS)
         stem = self.rng.choice(NAMES) if self.rng.random() < 0.1 else f"out-{name}"
-        return stem + self.some(ENDINGS.get(name, (".csv", ".json", ".html", ".png", "")), 3)
+        kind = "plot" if self.made.verb == "experiment figure" else name
+        return stem + self.some(ENDINGS.get(kind, (".csv", ".json", ".html", ".png", "")), 3)
 
     def string(self, name: str) -> str:
         if name in GOOD and self.rng.random() < 0.5:

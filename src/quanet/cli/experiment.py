@@ -74,10 +74,10 @@ def show(folder: Folder) -> None:
     states = found.cells
     methods = dict.fromkeys(cell.method for cell in states)
     datasets = dict.fromkeys(cell.dataset for cell in states)
-    table = Table(title=f"Finished runs in {folder}", box=None, padding=(0, 2, 0, 0))
+    table = Table(title=f"Finished runs in {escape(str(folder))}", box=None, padding=(0, 2, 0, 0))
     table.add_column("method")
     for dataset in datasets:
-        table.add_column(dataset, justify="right")
+        table.add_column(escape(dataset), justify="right")
     for method in methods:
         counts = []
         for dataset in datasets:
@@ -90,7 +90,8 @@ def show(folder: Folder) -> None:
         if state not in ("done", "missing"):
             console.print(f"[red]failed[/] {escape(_title(cell))}: {escape(state)}", highlight=False, soft_wrap=True)
     for dataset, number, classifier in found.unlike:
-        console.print(f"[yellow]unlike[/] {dataset}, run {number}: methods have read different rows of {classifier}")
+        told = f"{dataset}, run {number}: methods have read different rows of {classifier}"
+        console.print(f"[yellow]unlike[/] {escape(told)}")
     counted = list(states.values())
     done, left = counted.count("done"), counted.count("missing")
     spent = ", ".join(f"{kind} {seconds:.0f} s" for kind, seconds in found.seconds.items())
@@ -111,7 +112,8 @@ def pack(
     files = write_packed(folder, output)
     size = sum(file.stat().st_size for file in files)
     largest = max(file.stat().st_size for file in files)
-    console.print(f"{len(files)} files, {size / 1e6:.2f} MB, the largest {largest / 1e6:.2f} MB: {output}")
+    sizes = f"{size / 1e6:.2f} MB, the largest {largest / 1e6:.2f} MB"
+    console.print(f"{len(files)} files, {sizes}: {escape(str(output))}", soft_wrap=True)
 
 
 def _title(work: object) -> str:

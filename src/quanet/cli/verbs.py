@@ -111,7 +111,7 @@ def _shared() -> tuple[Any, ...]:
     """The options that all commands have; made once, as making them takes a third of the start."""
     app = typer.Typer(add_completion=False)
     app.command()(everywhere)
-    params = tuple(typer.main.get_command(app).params)
+    params: tuple[Any, ...] = tuple(typer.main.get_command(app).params)
     for param in params:
         param.expose_value = False
         param.rich_help_panel = EVERYWHERE

@@ -170,6 +170,10 @@ def _check_settings(kind: str, factory: Callable[..., Any], settings: Part) -> N
     except (NameError, TypeError):  # a type that its own module does not know either says nothing
         hints = {}
     for name, value in settings.items():
+        if name == "cv" and (isinstance(value, str) or value == []):  # whose type is open, as it may be a splitter
+            raise InvalidPart(
+                f"cv of {kind} must be a number of folds or a share such as 0.4; got {brief(value)}.", name
+            )
         if name in hints and not fits(value, hints[name]):
             wanted = getattr(hints[name], "__name__", str(hints[name]).replace("typing.", ""))
             raise InvalidPart(f"{name} of {kind} must be {wanted}; got {brief(value)}.", name)

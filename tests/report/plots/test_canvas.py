@@ -1,10 +1,13 @@
 import sys
 
+import numpy as np
 import pytest
 
 from quanet.errors import InvalidSetting, MissingExtra
+from quanet.report.charts import Rows
 from quanet.report.plots import check_suffix, new_figure, save_figure
 from quanet.report.plots.canvas import panel_figure
+from quanet.report.plots.rows import rows_figure
 
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
@@ -61,3 +64,10 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"pip install 'quanet\[plot\]'"):
         new_figure()
+
+
+def test_rows_without_any_error_still_have_a_scale():
+    nothing = np.zeros((2, 1))
+    figure = rows_figure(Rows(("CC", "EMQ"), ("",), nothing, nothing, nothing, "mean absolute error", unit="points"))
+    low, high = figure.axes[0].get_xlim()
+    assert low == 0 < high
