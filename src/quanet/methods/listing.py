@@ -7,7 +7,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from pathlib import Path
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quanet.errors import InvalidSetting, MissingExtra, brief
@@ -60,8 +60,8 @@ def listed_methods() -> dict[str, Listed]:
 @cache
 def _entries(room: str) -> dict[str, About]:
     """What the classes of a module say with ``about = About(...)``, by name."""
-    source = Path(__file__).parents[1].joinpath(*room.split(".")).with_suffix(".py").read_text(encoding="utf-8")
-    if "About(" not in source:
+    source = _source(f"quanet.{room}")
+    if source is None or "About(" not in source:
         return {}
     found = {}
     for kind in ast.parse(source).body:
@@ -71,6 +71,11 @@ def _entries(room: str) -> dict[str, About]:
                 named = {one.arg: ast.literal_eval(one.value) for one in said.keywords}
                 found[kind.name] = About(*map(ast.literal_eval, said.args), **named)
     return found
+
+
+def _source(module: str) -> str | None:
+    loader: Any = getattr(find_spec(module), "loader", None)
+    return None if loader is None else loader.get_source(module)
 
 
 def _is_entry(line: ast.AnnAssign) -> bool:
