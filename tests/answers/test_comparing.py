@@ -121,7 +121,7 @@ def test_names_are_found_in_any_case_and_sorted_by_cost():
     quick, everything = choose_methods(["Quick"]), choose_methods(["all"])
     assert set(quick) < set(everything)
     assert not {"OneVsRest", "AutoQuantifier", "GridSearchQ"} & set(everything)
-    with pytest.raises(InvalidSetting, match=r"no method is called 'emu'. Did you mean EMQ"):
+    with pytest.raises(InvalidSetting, match=r"Unknown method 'emu'. Did you mean EMQ"):
         choose_methods(["cc", "emu"])
     with pytest.raises(InvalidSetting, match="stand alone"):
         choose_methods(["cc", "all"])

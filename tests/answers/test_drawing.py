@@ -61,8 +61,8 @@ def test_groups_are_bags_and_those_of_one_instance_are_left_out():
         ("aapp", "no protocol is called 'aapp'. Did you mean 'app'"),
         ("by", "by needs a column"),
         ("npp:3", "npp takes no parameter"),
-        ("dirichlet:many", "a number above 0; got 'many'"),
-        ("dirichlet:-1", "a number above 0; got '-1'"),
+        ("dirichlet:many", r"a number from 0.001 to 1e\+06; got 'many'"),
+        ("dirichlet:-1", r"a number from 0.001 to 1e\+06; got '-1'"),
     ],
 )
 def test_what_is_no_protocol_is_refused(text, message):

@@ -146,7 +146,7 @@ def test_reading_keeps_order_counts_words_and_labels(tmp_path):
 def test_a_column_of_numbers_is_no_text(tmp_path):
     (tmp_path / "new.jsonl").write_text('{"text": "good"}\n{"text": 5}\n')
     source = Source([tmp_path / "new.jsonl"])
-    with pytest.raises(InvalidData, match=r"new\.jsonl, row 2: column 'text' holds 5, not a text"):
+    with pytest.raises(InvalidData, match=r"new\.jsonl, row 2: column 'text' holds 5, which is not text"):
         read_labelled(source, Inputs("text"), "text")
 
 

@@ -105,7 +105,7 @@ def test_scores_and_more_classes(call, file, tmp_path):
     code, _, err = call("correct", file, "--human", "human", "--judge", "judge", "--scores")
     assert code == 1
     assert "row 1: " in one_line(err)
-    assert "is no score. Leave out --scores for labels." in one_line(err)
+    assert "is not a score. For labels, leave out --scores." in one_line(err)
     table = judged()
     third = table.index % 3 == 0
     table.loc[third, "judge"] = "so-so"
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_one_line(call, file, tmp_path):
     table.loc[:2, "human"] = "bad"
     table.to_csv(tmp_path / "few.csv", index=False)
     assert "'bad' has 3 human labels" in one_line(call("correct", "few.csv", *ASKED)[2])
-    assert "is no date" in one_line(call("correct", file, *ASKED, "--by", "model:month")[2])
+    assert "is not a date" in one_line(call("correct", file, *ASKED, "--by", "model:month")[2])
     (tmp_path / "there.csv").write_text("mine")
     assert "there.csv is there already" in one_line(call("correct", file, *ASKED, "-o", "there.csv")[2])
     assert (tmp_path / "there.csv").read_text() == "mine"

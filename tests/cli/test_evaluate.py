@@ -126,7 +126,7 @@ def test_what_is_wrong_is_one_line(call, model, file, tmp_path):
     one[one["sentiment"] == "negative"].to_csv(tmp_path / "one.csv", index=False)
     assert "class 'positive' has none" in one_line(call("evaluate", model, "one.csv")[2])
     assert "there is no folder" in one_line(call("evaluate", "nothing", file)[2])
-    assert "is no date" in one_line(call("evaluate", model, file, "--protocol", "by:product:month")[2])
+    assert "is not a date" in one_line(call("evaluate", model, file, "--protocol", "by:product:month")[2])
     quanet.save(Monitor(EMQ()).fit(*Gaussians().draw([0.5, 0.5], 60, rng=0)), tmp_path / "watch")
     assert "holds Monitor, which estimates no shares" in one_line(call("evaluate", "watch", file)[2])
     (tmp_path / "there.json").write_text("mine")

@@ -162,8 +162,8 @@ def test_a_folder_of_other_things_is_never_replaced(call, files, tmp_path):
         ("review,mood\n", ["--text", "review", "--label", "mood"], "train.csv has no rows"),
         ("review,mood\na,b,c\n", [], "line 2: row 1 has 3 cells, but there are 2 columns"),
         ("a,b,mood\nx y z,u v w,1\n", ["--label", "mood"], "several columns may be the text; there are 'a', 'b'"),
-        ("n,mood\n1,x\n2,y\n", ["--label", "mood"], "Where instances are numbers: --features"),
-        ("n,mood\n1,x\ntwo,y\n", ["--features", "n", "--label", "mood"], "row 2: 'two' in column 'n' is no number"),
+        ("n,mood\n1,x\n2,y\n", ["--label", "mood"], "If the instances are numbers, name their columns: --features"),
+        ("n,mood\n1,x\ntwo,y\n", ["--features", "n", "--label", "mood"], "row 2: 'two' in column 'n' is not a number"),
     ],
 )
 def test_bad_tables_are_one_line_and_leave_nothing(call, tmp_path, content, words, message):
@@ -191,8 +191,8 @@ def test_another_encoding_is_named_with_its_row_and_then_read(call, tmp_path, en
     ("words", "message"),
     [
         (["--method", "EMQQ"], "there is no 'EMQQ'. Did you mean EMQ?"),
-        (["--method", "TextClassifier"], "no method that estimates shares"),
-        (["--set", "cv"], "is no key=value"),
+        (["--method", "TextClassifier"], "not a method that estimates shares"),
+        (["--set", "cv"], "is not key=value"),
         (["--method", "EMQ", "--set", "folds=3"], "has no setting 'folds'"),
         (["--method", "EMQ", "--set", "tol=much"], "got 'much'"),
         (["--text", "review", "--features", "id"], "not both"),
@@ -209,7 +209,9 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(("place", "name"), [(Source, "chunks"), (EMQ, "fit"), (EMQ, "_relearnt"), (persist, "_write")])
+@pytest.mark.parametrize(
+    ("place", "name"), [(Source, "chunks"), (EMQ, "fit"), (EMQ, "_relearnt"), (persist, "write_new")]
+)
 def test_ctrl_c_leaves_what_was_there(call, files, monkeypatch, tmp_path, place, name):
     words = ("fit", files / "train.csv", "--method", "EMQ", "-o", "model", "-q")
     assert call(*words)[0] == 0

@@ -137,7 +137,7 @@ def test_what_is_wrong_is_one_line(call, model, weeks, tmp_path):
     pd.DataFrame({"review": ["a", "b"], "date": ["31/01/2024", "31/01/2024"]}).to_csv(tmp_path / "d.csv", index=False)
     code, _, err = call("monitor", model, "d.csv", "--by", "date:week")
     assert code == 1
-    assert "d.csv, row 1: '31/01/2024' in column 'date' is no date" in one_line(err)
+    assert "d.csv, row 1: '31/01/2024' in column 'date' is not a date" in one_line(err)
     assert call("monitor", model, "d.csv", "--by", "date:week", "--date-format", "%d/%m/%Y")[0] == 0
     (tmp_path / "there.png").write_text("mine")
     assert "there already" in one_line(call("monitor", model, file, "--by", "date:week", "--plot", "there.png")[2])

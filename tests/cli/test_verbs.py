@@ -141,7 +141,7 @@ def test_what_the_system_refuses_is_one_line(call, model, files, monkeypatch):
     monkeypatch.setattr("quanet.files.NamedTemporaryFile", full)
     monkeypatch.setattr("quanet.cli.predict._check_endings", lambda *_: None)
     code, _, err = call("predict", model, files / "new.csv", "-o", "shares.csv", "-q")
-    assert (code, err) == (1, "Error: shares.csv: No space left on device.\n")
+    assert (code, err) == (1, "Error: shares.csv cannot be written: No space left on device. Choose another file.\n")
 
 
 def test_too_little_memory_is_one_line(call, files, monkeypatch):

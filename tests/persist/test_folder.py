@@ -259,7 +259,7 @@ def test_a_model_is_replaced_as_a_whole(model):
 def test_a_failure_while_writing_leaves_the_old_model(model, monkeypatch, failure, at):
     before = {path.name: path.read_bytes() for path in model.iterdir()}
     written = []
-    write = room._write
+    write = room.write_new
 
     def fail(path, content):
         if len(written) == at:
@@ -268,7 +268,7 @@ def test_a_failure_while_writing_leaves_the_old_model(model, monkeypatch, failur
         written.append(path)
         write(path, content)
 
-    monkeypatch.setattr(room, "_write", fail)
+    monkeypatch.setattr(room, "write_new", fail)
     with pytest.raises(type(failure)):
         save(PACC().fit(X, CODES), model)
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
@@ -298,7 +298,7 @@ def test_a_failure_where_no_model_was_leaves_nothing(tmp_path, monkeypatch):
     def fail(path, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(room, "_write", fail)
+    monkeypatch.setattr(room, "write_new", fail)
     with pytest.raises(OSError, match="No space"):
         save(FITTED, tmp_path / "model")
     assert not list(tmp_path.iterdir())
