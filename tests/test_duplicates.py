@@ -214,7 +214,7 @@ def test_copies_are_known_from_the_fitted_quantifier():
 
 
 def test_no_warning_is_made_of_copies_that_fit_into_folds():
-    X, y = Gaussians().draw([0.5, 0.5], 60, rng=0)
+    X, y = Gaussians(distance=5).draw([0.5, 0.5], 60, rng=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PACC(RandomForestClassifier(5, random_state=0)).fit(np.tile(X, (2, 1)), np.tile(y, 2))

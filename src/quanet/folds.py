@@ -105,12 +105,15 @@ def _split(codes: IntArray, classes: LabelArray, cv: Any, groups: IntArray | Non
         # Not shuffled: neighbours in a file, such as reviews of one day or author, stay in one fold.
         splitter = StratifiedKFold(min(int(cv), int(counts[rarest])))
     else:
-        splitter = check_cv(cv)
+        splitter = cv
     wanted = np.arange(len(codes)) if groups is None else groups
     try:
+        splitter = check_cv(splitter)
         folds = list(splitter.split(np.zeros(len(codes)), codes, wanted if _takes_groups(splitter) else None))
     except ValueError as error:
-        raise InvalidSetting(f"cv={cv} cannot split {len(codes)} instances: {error}") from error
+        raise InvalidSetting(f"cv={cv!r} cannot split {len(codes)} instances: {error}") from error
+    if not folds:
+        raise InvalidSetting(f"cv={cv!r} makes no folds. Give their number, a share between 0 and 1, or a splitter.")
     if groups is not None:
         _check_apart(folds, groups, cv)
     return folds

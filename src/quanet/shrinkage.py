@@ -46,7 +46,7 @@ def shrinkage_of(quantifier: Any, scores: FloatArray, inputs: FloatArray, codes:
     codes : (m,) their classes.
     """
     counts = count(codes, scores.shape[1])
-    if len(codes) < FEWEST or counts.min() == 0:
+    if len(codes) < FEWEST or counts.min() < 2:  # one instance does not show how those of its class differ
         return 0.0
     known = knowledge(scores, codes)
     if known >= KNOWN:

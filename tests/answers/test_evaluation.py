@@ -105,6 +105,7 @@ def test_without_posteriors_there_is_neither_a_count_nor_a_limit(data):
     assert found.diagnosis.severity == "note"
 
 
+@pytest.mark.filterwarnings("ignore:The classifier (hardly|does not) separate")
 def test_what_cannot_be_diagnosed_says_why():
     # Three held-out instances of a class are too few for a diagnosis, and no reason to give up.
     rng = np.random.default_rng(0)
@@ -112,10 +113,11 @@ def test_what_cannot_be_diagnosed_says_why():
     quantifier = PACC("precomputed").fit(posteriors, labels)
     drawn = draw_bags(Drawing(bag_size=20, repeats=1), labels, quantifier.classes_, rng=0)
     found = evaluate_model(quantifier, read(quantifier, posteriors), labels, drawn)
-    assert "held-out instances" in found.diagnosis[0].sentence
+    assert any("held-out instances" in finding.sentence for finding in found.diagnosis)
     assert found.limit is None  # nor are three of the pool enough
 
 
+@pytest.mark.filterwarnings("ignore:The classifier (hardly|does not) separate")
 def test_too_few_held_out_instances_leave_intervals_of_the_bag_alone():
     rng = np.random.default_rng(0)
     posteriors, labels = rng.dirichlet([1, 1], size=60), np.repeat([0, 1], [56, 4])

@@ -170,12 +170,12 @@ def test_a_model_without_facts_and_without_held_out_rows_answers_too(call, files
         (
             "review,date\na b,2024-01-31\nc d,31/01/2024\n",
             ["--by", "date:month"],
-            "row 2: '31/01/2024' in column 'date' is no date",
+            "row 2: '31/01/2024' in column 'date' is not a date",
         ),
         (
             "review,date\na b,2024-02-30\n",
             ["--by", "date:week"],
-            "row 1: '2024-02-30' in column 'date' is no date in ISO 8601",
+            "row 1: '2024-02-30' in column 'date' is not a date in ISO 8601",
         ),
         ('review\n" "\n', [], "none of its 1 rows can be used (no text: 1)"),
         ("review\n", [], "new.csv has no rows"),

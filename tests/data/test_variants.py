@@ -33,6 +33,7 @@ def test_the_commonest_spelling_is_kept_unless_one_is_known():
     assert normalize_labels(labels, known=["No", "YES"]).tolist() == ["No", "No", "No", "YES"]
 
 
+@pytest.mark.filterwarnings("ignore:The classifier (hardly|does not) separate")
 def test_a_quantifier_warns_of_variants():
     X, codes = Gaussians().draw([0.5, 0.5], 90, rng=0)
     y = np.array(["no", "yes"])[codes].astype(object)

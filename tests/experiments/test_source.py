@@ -48,7 +48,7 @@ def test_everything_has_its_line(keys, word, line):
 
 
 def test_broken_toml_is_named_with_its_line():
-    with pytest.raises(InvalidPlan, match=r"plan.toml is no TOML: .*line 2"):
+    with pytest.raises(InvalidPlan, match=r"plan.toml is not valid TOML: .*line 2"):
         Source("runs = 3\ndatasets = imdb\n", "plan.toml")
 
 

@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+from quanet import base
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():
@@ -9,3 +11,11 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_shrunk():
+    """Networks of one epoch know nothing, and would all give the training prevalence (`tests/test_shrinkage.py`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "shrinkage_of", lambda *_: 0.0)
+        yield

@@ -225,8 +225,8 @@ def test_inputs_are_left_alone():
     [
         ([], [], "X and y are empty"),
         (["a", "b"], [1, 1], "y has one class only, 1; a classifier needs at least two"),
-        (["a", None, "b"], [0, 1, 1], "text at position 1 is None"),
-        ([1.0, 2.0], [0, 1], "text at position 0 is 1.0"),
+        (["a", None, "b"], [0, 1, 1], "1 of 3 texts is not a string"),
+        ([1.0, 2.0], [0, 1], "none of the 2 values of X is a string"),
         ("one text", ["x"], "X is one string"),
         (["a", "b"], [0, 1, 1], "X has 2 instances but y has 3 labels"),
         (["a", "b", "c"], [0, 1, None], "y has 1 missing labels"),

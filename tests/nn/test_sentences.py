@@ -252,7 +252,7 @@ def test_what_is_missing_is_named(monkeypatch):
         ({"device": "cuda:77"}, TEXTS, Y, InvalidSetting, "device 'cuda:77' cannot be used here"),
         ({"C": 0.0}, TEXTS, Y, InvalidSetting, "C is positive"),
         ({"batch_size": 0}, TEXTS, Y, InvalidSetting, "batch_size at least 1"),
-        ({}, ["a", None], ["x", "y"], InvalidData, "text at position 1 is None"),
+        ({}, ["a", None], ["x", "y"], InvalidData, "1 of 2 texts is not a string"),
         ({}, TEXTS, ["yes"] * 60, InvalidData, "y has one class only, 'yes'"),
         ({}, TEXTS, Y[1:], InvalidData, "X has 60 instances but y has 59"),
         ({"model": Path(__file__).parent}, TEXTS, Y, InvalidModel, "tests.nn' cannot be loaded"),

@@ -302,7 +302,7 @@ def test_bad_data_are_clear_errors(small):
         new.fit(holes, CODES)
     with pytest.raises(InvalidData, match="y has one class only, 0"):
         new.fit(ROWS, np.zeros(600, dtype=int))
-    with pytest.raises(InvalidData, match="class 'b' has 3 held-out instances; HistNetQ draws bags from two"):
+    with pytest.raises(InvalidData, match="class 'b' has 3 different held-out instances; HistNetQ draws bags from two"):
         new.fit(ROWS, np.array(["a"] * 597 + ["b"] * 3))
     fitted = new.fit(ROWS, CODES)
     with pytest.raises(InvalidData, match="embedding has 1 columns; the one fitted had 2"):

@@ -29,6 +29,7 @@ from quanet.methods.likelihood import MAPLS
 from quanet.methods.matching import DyS
 from quanet.methods.thresholds import MS
 from quanet.metrics import find_metric
+from quanet.shrinkage import members_are_quiet
 from quanet.text import TextClassifier, is_text
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ class AutoQuantifier(Chooser):
         labels = self.classes_[y_held]
         for at, method in enumerate(methods):
             if "classifier" not in method.get_params(deep=False):
-                fitted = clone(method).fit(seen, self.classes_[y_seen])
+                with members_are_quiet():
+                    fitted = clone(method).fit(seen, self.classes_[y_seen])
                 yield (at, None), self._errors(fitted, held, labels)
         for which, one in enumerate(classifiers):
             classifier = resolve_classifier(one, seen, self.classes_)
@@ -156,7 +158,8 @@ class AutoQuantifier(Chooser):
             for at, method in enumerate(methods):
                 if "classifier" in method.get_params(deep=False):
                     quantifier = clone(method).set_params(classifier="precomputed")
-                    quantifier.fit(posteriors, self.classes_[y_seen[of]])
+                    with members_are_quiet():
+                        quantifier.fit(posteriors, self.classes_[y_seen[of]])
                     yield (at, which), self._errors(quantifier, rows, labels)
 
     def _errors(self, quantifier: Quantifier, held: Any, labels: LabelArray) -> FloatArray:

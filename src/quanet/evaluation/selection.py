@@ -19,6 +19,7 @@ from quanet.methods.about import About
 from quanet.methods.ensemble import Grid, settings_of
 from quanet.metrics import find_metric
 from quanet.protocols import APP, UPP
+from quanet.shrinkage import members_are_quiet
 
 Setting = dict[str, Any]
 BAG_SIZE = 500
@@ -120,7 +121,8 @@ class GridSearchQ(Chooser):
     ) -> tuple[list[Quantifier], list[float]]:
         """Fit a group of settings to one part of a fold; return them, if they will be used, and their mean errors."""
         seen, held = (_safe_indexing(X, part) for part in fold)
-        fitted = fit_group(self.quantifier, settings, seen, labels[fold[0]])
+        with members_are_quiet():
+            fitted = fit_group(self.quantifier, settings, seen, labels[fold[0]])
         protocol = self.protocol
         if protocol is None:
             protocol = default_protocol(len(self.classes_), len(fold[1]))
