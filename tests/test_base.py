@@ -190,7 +190,14 @@ def test_scikit_learns_complaints_are_told_in_one_line():
 
 
 @pytest.mark.parametrize(
-    ("cv", "message"), [(1, "at least 2 folds"), (1.5, "between 0 and 1; got 1.5"), (0.001, "cannot split 200")]
+    ("cv", "message"),
+    [
+        (1, "at least 2 folds"),
+        (1.5, "between 0 and 1; got 1.5"),
+        (0.001, "cannot split 200"),
+        ([], "makes no folds"),
+        ("x", "cannot split 200"),
+    ],
 )
 def test_an_impossible_cv_is_refused(cv, message):
     with pytest.raises(InvalidSetting, match=message):
