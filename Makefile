@@ -1,4 +1,4 @@
-# `make demo` and `make test` need Python >= 3.11 and make, nothing else: they make .venv and install into it.
+# `make demo` and `make test` need only Python >= 3.11 and make: they create .venv and install into it.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -21,9 +21,9 @@ $(BIN)/python:
 	$(PIP) --editable '.[demo,dev]'
 	@touch $@
 
-setup: .venv/.dev ## Make .venv with all that development needs
+setup: .venv/.dev ## Create .venv with everything for development
 
-demo: .venv/.demo ## Learn from real reviews, estimate, write demo.html and demo.png
+demo: .venv/.demo ## Learn from real reviews, estimate shares, write demo.html and demo.png
 	$(BIN)/quanet demo
 
 test: lint types layers unit ## Lint, types, import layers, tests, doctests, coverage: what CI runs
@@ -40,15 +40,15 @@ types: .venv/.dev
 layers: .venv/.dev
 	$(BIN)/lint-imports --no-cache
 
-# One thread for each of the processes, which would otherwise wait for each other's: half the time.
+# One thread per process, because threads of several processes would wait for each other: half the time.
 unit: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses=auto --cov --cov-report=term-missing:skip-covered
 
-# make fuzz CASES=20000 SEED=7; a failure names its seed and number, and how to see it again.
+# make fuzz CASES=20000 SEED=7; a failure names its seed and number, and how to reproduce it.
 fuzz: .venv/.dev ## Call the commands with hostile files and options, 5,000 times
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(CASES),5000) --seed $(or $(SEED),0)
 
-format: .venv/.dev ## Format and mend what ruff can
+format: .venv/.dev ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -58,10 +58,10 @@ format: .venv/.dev ## Format and mend what ruff can
 	  --requirement benchmarks/requirements.txt --editable .
 	@touch $@
 
-bench: .venv-bench/.peers ## Time quanet beside its peers, in an environment of their own
+bench: .venv-bench/.peers ## Time quanet against other libraries, in a separate environment
 	.venv-bench/bin/python benchmarks/peers.py --output benchmarks/results/peers.md
 
-paper: .venv/.dev ## Run the paper's experiment; what is finished stays in tmp/paper, and make paper goes on
+paper: .venv/.dev ## Run the paper's experiment in tmp/paper; make paper again resumes it
 	$(BIN)/quanet experiment run benchmarks/paper.toml --output tmp/paper
 
 clean: ## Remove environments and caches

@@ -3,8 +3,8 @@
     python benchmarks/catalogue.py --output benchmarks/results/catalogue.md
     python benchmarks/catalogue.py --large --output benchmarks/results/catalogue-large.md    # 5,000 bags of 1,000
 
-Posteriors are synthetic, those of `Gaussians`, and exact; methods that read features get the points themselves, those
-that read texts `WordBags`. A bag's rows are gathered from a pool and aggregated; classifying the pool is not counted.
+Posteriors are synthetic and exact, from `Gaussians`. Methods that read features get the points themselves, methods that
+read texts get `WordBags`. A bag's rows are gathered from a pool and aggregated; classifying the pool is not counted.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 import quanet
 from quanet import CC, PACC, T50, TAC, UPP, Gaussians, WordBags
 from quanet.base import Quantifier
-from quanet.methods import catalogue
+from quanet.catalogue.listing import list_methods
 
 POOL, TRAIN = 25_000, 5_000
 # How a method is made that needs more than a classifier; None: its cost is that of what it chooses.
@@ -44,7 +44,7 @@ TWO_ONLY = {"Median", "QuaNet", "DeepSets", "GMNet", "HistNetQ"}  # as made here
 
 
 def make(name: str, needs: str) -> Quantifier | None:
-    """An unfitted quantifier of that name, on posteriors where it takes them."""
+    """An unfitted quantifier of that name, on posteriors if it accepts them."""
     if name in MADE:
         maker = MADE[name]
         return None if maker is None else maker()
@@ -66,7 +66,7 @@ def data(needs: str, k: int) -> tuple[Any, Any, Any, Any]:
 
 
 def milliseconds(name: str, needs: str, k: int, n: int, bags: int) -> float:
-    """CPU time of a bag, once everything is compiled and the pool represented."""
+    """CPU time per bag, after everything is compiled and the pool is represented."""
     quantifier = make(name, needs)
     if quantifier is None or (k > 5 and name in TWO_ONLY):
         return float("nan")
@@ -92,7 +92,7 @@ def told(value: float) -> str:
 
 
 def chosen(only: list[str]) -> list[Any]:
-    return [entry for entry in catalogue().itertuples() if not only or entry.name in only]
+    return [entry for entry in list_methods().itertuples() if not only or entry.name in only]
 
 
 def report(only: list[str]) -> str:
@@ -147,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="write the table here, as Markdown")
     parser.add_argument("--large", action="store_true", help="28 classes, 5,000 bags of 1,000")
-    parser.add_argument("--only", nargs="*", default=[], help="these methods")
+    parser.add_argument("--only", nargs="*", default=[], help="only these methods")
     arguments = parser.parse_args()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")

@@ -1,10 +1,9 @@
-"""Time and memory of `quanet fit`, `quanet predict` and every `--help`, as a shell runs them.
+"""Time and memory of `quanet fit`, `quanet predict` and every `--help`, run from a shell.
 
     python benchmarks/commands.py IMDB_TRAIN IMDB_TEST -o benchmarks/results/commands.md
 
-The two tables have the columns `text` and `label`. Peak memory is that of the command's process, as the kernel
-counts it. A third file is made for the occasion: 2,000,000 short texts of the training reviews' words, with a product
-and a date.
+The two tables have the columns `text` and `label`. Peak memory is that of the command's process, as reported by the
+kernel. A third file is generated: 2,000,000 short texts of words from the training reviews, with a product and a date.
 """
 
 import argparse
@@ -43,7 +42,7 @@ def run(*words: str) -> tuple[float, float, float]:
 
 
 def write_many(path: Path, texts: list[str], rows: int) -> None:
-    """Short texts of the given ones' words, one after the other."""
+    """Short texts of words drawn from the given texts, one after the other."""
     rng = np.random.default_rng(0)
     words = np.array([word for text in texts[:2000] for word in text.replace('"', "").replace(",", " ").split()])
     with path.open("w", encoding="utf-8") as file:
@@ -59,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("train", type=Path)
     parser.add_argument("test", type=Path)
-    parser.add_argument("--model", type=Path, help="One that is there already, instead of fitting.")
+    parser.add_argument("--model", type=Path, help="Use this model instead of fitting one.")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--output", "-o", type=Path, default=Path("commands.md"))
     given = parser.parse_args()

@@ -3,11 +3,15 @@
     python benchmarks/defaults.py calibration FOLDER [--seeds 3]
     python benchmarks/defaults.py text FOLDER [--folds 5 20] [--datasets NAME ...]
 
-FOLDER holds NAME-train.parquet files with columns text and label. "calibration", of EMQ: every training set is split in
-half at random, several times over; EMQ is fitted to one half with each calibration and evaluated on bags of the other.
-"text": which views `TextClassifier` averages, evenly or by weights that out-of-fold logits give, by EMQ on bags of 500.
-What is learnt from comes before what is evaluated on where a set is in order of date; a quarter of imdb, of other
-films, is evaluated on, two times; the other sets are split in half at random, several times over.
+FOLDER contains NAME-train.parquet files with columns text and label.
+
+"calibration", for EMQ: every training set is split in half at random, several times. EMQ is fitted to one half with
+each calibration and evaluated on bags of the other.
+
+"text": which views `TextClassifier` averages, evenly or weighted by out-of-fold logits, measured by EMQ on bags of 500.
+Where a dataset is in order of date, the models learn from the earlier part and are evaluated on the later part. For
+imdb, they are evaluated on a quarter with other films, twice. The other datasets are split in half at random, several
+times.
 """
 
 import argparse
@@ -23,10 +27,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from quanet import APP, EMQ, PACC, UPP, Dataset, TextClassifier, evaluate
-from quanet.calibration import METHODS, fit_weights
-from quanet.classifiers import cross_fit
+from quanet.classifiers.calibration import METHODS, fit_weights
+from quanet.classifiers.cross_fitting import cross_fit
+from quanet.classifiers.text import VIEWS
 from quanet.simplex import encode
-from quanet.text import VIEWS
 
 Errors = dict[str, tuple[float, ...]]
 BEFORE = "one model of words and pairs"  # scikit-learn's, its terms counted in every fold

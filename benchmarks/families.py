@@ -1,4 +1,4 @@
-"""Time thresholds, weights, likelihoods and other families beside the peers, and say how far estimates differ.
+"""Time thresholds, weights, likelihoods and other families against other libraries, and compare the estimates.
 
     python benchmarks/families.py --output benchmarks/results/families.md
     python benchmarks/families.py --quick --only T50 MS        # two classes, some methods
@@ -32,7 +32,7 @@ PEERS = ("quapy", "mlquantify", "quantificationlib")
 
 
 def families(k: int) -> list[Method]:
-    """Thresholds, weights and others, as each library names and sets them; the positive class is the second."""
+    """Thresholds, weights and others, with each library's names and settings; the positive class is the second."""
     theirs, counting = quapy.method.aggregative, mlquantify.counting
     thresholds = quapy.method._threshold_optim  # noqa: SLF001
 
@@ -61,7 +61,7 @@ def families(k: int) -> list[Method]:
 
 
 def ensemble(policy: str, other: str) -> Method:
-    """Fifty PACCs of training bags of their own prevalence; which bags these are is each library's chance."""
+    """Fifty PACCs, each fitted to a training bag of a different prevalence; each library draws its own bags."""
     return Method(
         f"Ensemble of 50 PACC, {policy}",
         lambda c: quanet.Ensemble(quanet.PACC(c), size=50, policy=policy),
@@ -82,7 +82,7 @@ class FrozenLEIP(LEIP):
 
 
 def family_calls(problem: Problem, method: Method) -> dict[str, Callable[[], Any]]:
-    """Whole evaluations, as for the others; quantificationlib only aggregates posteriors that it is given."""
+    """Whole evaluations, as in `peers.py`; quantificationlib only aggregates given posteriors."""
     calls = whole_evaluations(problem, method)
     if method.quantificationlib:
         held, posteriors = (problem.classifier.predict_proba(part) for part in (problem.held, problem.pool))
@@ -99,7 +99,7 @@ def family_calls(problem: Problem, method: Method) -> dict[str, Callable[[], Any
 
 
 def family_differences(problem: Problem, method: Method, bags: int = 100) -> dict[str, str]:
-    """The largest difference of each peer's estimates from quanet's, on the same bags of instances."""
+    """The largest difference of each library's estimates from quanet's, on the same bags of instances."""
     drawn = problem.protocol.draw(problem.y_pool, rng=problem.seed).indices
     drawn = drawn[:: max(1, len(drawn) // bags)]
     ours = method.quanet(FrozenEstimator(problem.classifier)).fit(problem.held, problem.y_held)
@@ -164,13 +164,13 @@ def family_report(repeats: int, quick: bool, only: list[str]) -> str:
     return "\n".join([FAMILIES.format(machine=machine(), rounds=repeats), *lines, ""])
 
 
-FAMILIES = """# Thresholds, weights, likelihoods and others beside the peers
+FAMILIES = """# Thresholds, weights, likelihoods and others compared with other libraries
 
 Made by `python benchmarks/families.py`. {machine}. Whole evaluations (classify, draw, aggregate, error), CPU
 time of one thread; median (range) of the ratio over {rounds} alternating rounds. *differs*: the largest difference of
-an estimate on the same bags of instances. mlquantify thresholds are the multiples of 0.01, another definition; its TAC
+an estimate on the same bags of instances. mlquantify thresholds are multiples of 0.01, a different definition; its TAC
 and CDE, and all of QuaPy and quantificationlib, are the same. quantificationlib is given posteriors; PWK has one round.
-Members of an ensemble are fitted to bags drawn at random, so that estimates differ by chance; mlquantify is given every
+Members of an ensemble are fitted to bags drawn at random, so estimates differ by chance; mlquantify is given every
 20th bag there, and by prevalence it keeps a quarter of the members, quanet half.
 """
 
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="write the table here, as Markdown")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="two classes only")
-    parser.add_argument("--only", nargs="*", default=[], help="these methods")
+    parser.add_argument("--only", nargs="*", default=[], help="only these methods")
     arguments = parser.parse_args()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # the peers' own

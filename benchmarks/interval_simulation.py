@@ -1,12 +1,12 @@
-"""How often intervals hold the truth where the truth is known: Gaussian classes, every kind of interval.
+"""Coverage of every kind of interval where the truth is known: Gaussian classes.
 
     for seed in 0 2 4 6; do python benchmarks/interval_simulation.py run --first $seed --output part-$seed.json; done
     python benchmarks/interval_simulation.py table part-*.json --output benchmarks/results/interval-simulation.md
 
-Training sets are drawn again and again, since what a quantifier has learnt from few instances is part of its error. A
-classifier (logistic regression, five folds) and a quantifier are fitted to each. Bags are drawn at shares from a vertex
-of the simplex to its centre. Classes with the same true share are alike, so that they are counted together; the table
-shows the share whose class is covered least.
+Training sets are drawn many times, because what a quantifier has learned from few instances is part of its error. A
+classifier (logistic regression, five folds) and a quantifier are fitted to each. Bags are drawn at prevalences from a
+vertex of the simplex to its centre. Classes with the same true prevalence are alike, so they are counted together; the
+table shows the prevalence whose class has the lowest coverage.
 """
 
 import argparse
@@ -45,7 +45,7 @@ Parts = dict[str, list[dict[str, Any]]]  # quantifier|kind|k|training|n|target|s
 
 
 def draw_pool(k: int, n: int, target: str, bags: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Instances, the bags among them, and every bag's truth (b, k); bags of one share follow each other."""
+    """Instances, the bags drawn from them, and every bag's truth (b, k); bags of one prevalence are adjacent."""
     from quanet import Bags, Gaussians
     from quanet.simplex import to_counts
 
@@ -57,7 +57,7 @@ def draw_pool(k: int, n: int, target: str, bags: int, rng: np.random.Generator) 
 
 
 def measure(given: argparse.Namespace) -> Parts:
-    """For every cell, how often classes of each true share were covered, and the mean width: one entry a training."""
+    """For every cell, the coverage of classes of each true prevalence, and the mean width: one entry per training."""
     import quanet
     from quanet import Gaussians
 
@@ -85,7 +85,7 @@ def measure(given: argparse.Namespace) -> Parts:
 
 
 def table(found: Parts) -> str:
-    """The results in Markdown: one row a share, one column a kind."""
+    """The results in Markdown: one row per prevalence, one column per kind."""
     cells = {tuple(name.split("|")): entries for name, entries in found.items()}
     kinds = [kind for kind in KINDS if any(cell[1] == kind for cell in cells)]
     names = ("numpy", "scikit-learn", "scipy")
@@ -98,10 +98,10 @@ def table(found: Parts) -> str:
         + ".",
         "",
         f"Four bags of every share were drawn for each of {min(map(len, found.values()))} to "
-        f"{max(map(len, found.values()))} training sets of each size; an entry tells how many after its width. With "
+        f"{max(map(len, found.values()))} training sets of each size; the last number of an entry is how many. With "
         "20 of them it has a standard error of 2 to 3 points, with 6 of 4 to 5.",
         "",
-        "An entry is the coverage in % of the class that is covered least (classes of the same true share are counted "
+        "An entry is the lowest coverage of a class in % (classes of the same true share are counted "
         "together), the mean width, and the training sets. Coverage near 100 % is natural where a share is 0 or 1: "
         "intervals end there.",
         "",
@@ -128,12 +128,12 @@ def _entry(entries: list[dict[str, Any]] | None) -> str:
 
 
 def _least(entries: list[dict[str, Any]]) -> float:
-    """Coverage of the true share whose classes are covered least."""
+    """Coverage of the true prevalence whose classes have the lowest coverage."""
     return min(float(np.mean([one["covered"][share] for one in entries])) for share in entries[0]["covered"])
 
 
 def _summary(cells: dict[tuple[str, ...], list[dict[str, Any]]], kinds: list[str]) -> list[str]:
-    """For each kind and number of classes: the mean over cells of the least coverage, and the lowest of them."""
+    """For each kind and number of classes: the mean over cells of the lowest coverage, and the lowest of them."""
     lines = [
         "## Over all of them",
         "",
@@ -163,8 +163,8 @@ def main() -> None:
     showing.add_argument("--output", type=Path)
     running.add_argument("--output", type=Path, required=True)
     running.add_argument("--first", type=int, default=0, help="seed of the first training set")
-    running.add_argument("--repeats", type=int, default=2, help="training sets")
-    running.add_argument("--bags", type=int, default=4, help="of every share, for each training set")
+    running.add_argument("--repeats", type=int, default=2, help="number of training sets")
+    running.add_argument("--bags", type=int, default=4, help="bags at every prevalence, for each training set")
     running.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     running.add_argument("--quantifiers", nargs="+", default=QUANTIFIERS)
     running.add_argument("--classes", type=int, nargs="+", default=tuple(SHARES), choices=tuple(SHARES))

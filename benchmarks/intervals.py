@@ -1,4 +1,4 @@
-"""How often intervals hold the truth, and how wide they are: the paper's protocol, every method, the text default.
+"""Coverage and width of intervals: the paper's protocol, every method, the text default.
 
     python benchmarks/intervals.py rows FOLDER NAME OUT.npz
     python benchmarks/intervals.py run OUT.npz... --output benchmarks/results/coverage.json
@@ -6,14 +6,14 @@
     python benchmarks/intervals.py plot coverage.json --output docs/coverage.png
     python benchmarks/intervals.py speed --output speed.json      # in an environment that has QuaPy
 
-FOLDER holds NAME-train.parquet and NAME-test.parquet with columns text and label. Training rows are out-of-fold ones of
-the text default, fitted to the training set; test rows are those of the classifier fitted to all of it. The test set is
-only read for the bags that are reported: 100 at each of 21 prevalences, 500 instances in each.
+FOLDER contains NAME-train.parquet and NAME-test.parquet with columns text and label. Training rows are out-of-fold rows
+of the text default; test rows are those of the classifier fitted to the whole training set. The test set is read only
+for the reported bags: 100 at each of 21 prevalences, 500 instances in each.
 
-The width is compared with that of the Cramér-Rao interval: the least variance of an unbiased estimate with these
+The width is compared with that of the Cramér-Rao interval: the lowest variance of an unbiased estimate with these
 posteriors, calibrated on the test set itself, times 2 x 1.96.
 
-`speed` times 1,000 resamples of a bag of 500 with EMQ beside QuaPy's AggregativeBootstrap, alternating, in CPU seconds
+`speed` times 1,000 resamples of a bag of 500 with EMQ against QuaPy's AggregativeBootstrap, alternating, in CPU seconds
 of one thread.
 """
 
@@ -39,7 +39,7 @@ def make_rows(folder: Path, name: str, output: Path, folds: int) -> None:
     import pandas as pd
 
     from quanet import Dataset, TextClassifier
-    from quanet.classifiers import cross_fit_ahead
+    from quanet.classifiers.cross_fitting import cross_fit_with_gap
     from quanet.simplex import encode
 
     parts = {}
@@ -49,15 +49,15 @@ def make_rows(folder: Path, name: str, output: Path, folds: int) -> None:
     train, test = parts["train"], parts["test"]
     codes = encode(train.y, train.classes)
     started = time.process_time()
-    found = cross_fit_ahead(TextClassifier(), train.X, codes, train.classes, cv=folds)
-    classifier, held = found.classifier, found.held
+    found = cross_fit_with_gap(TextClassifier(), train.X, codes, train.classes, cv=folds)
+    classifier, held = found.classifier, found.positions
     print(f"{name}: fitted in {time.process_time() - started:.0f} s", flush=True)
     np.savez(
         output,
         name=name,
         classifier=repr(classifier),
         posteriors=found.posteriors,
-        lead=found.lead,
+        fold_gap=found.fold_gap,
         embedding=classifier.transform(train.X)[held],
         codes=codes[held],
         test_posteriors=classifier.predict_proba(test.X),
@@ -68,6 +68,8 @@ def make_rows(folder: Path, name: str, output: Path, folds: int) -> None:
 
 def quantifiers(rows: Any) -> dict[str, tuple[Any, Any]]:
     """Fitted quantifiers and what they predict for."""
+    from dataclasses import replace
+
     from quanet import EMQ, PACC, QuaNet
 
     both, test = (np.hstack([rows[f"{part}posteriors"], rows[f"{part}embedding"]]) for part in ("", "test_"))
@@ -79,7 +81,7 @@ def quantifiers(rows: Any) -> dict[str, tuple[Any, Any]]:
     # What fit keeps where it is given texts; beside a reader QuaNet keeps none.
     for quantifier, _ in found.values():
         if getattr(getattr(quantifier, "rows_", None), "reader", None) is None:
-            quantifier.lead_ = rows["lead"]
+            quantifier.held_out_ = replace(quantifier.held_out_, fold_gap=rows["fold_gap"])
     return found
 
 
@@ -88,8 +90,7 @@ def measure(path: Path) -> dict[str, Any]:
     from scipy.stats import norm
 
     from quanet import APP, predict_interval_bags
-    from quanet.calibration import calibrate
-    from quanet.evaluation.limits import cramer_rao_variance
+    from quanet.classifiers.calibration import calibrate, cramer_rao_variance
 
     rows = np.load(path)
     codes = rows["test_codes"]
@@ -138,7 +139,7 @@ def table(runs: list[dict[str, Any]], speed: dict[str, Any] | None) -> str:
         "",
         "2,100 bags of 500, level 95 %; made by `benchmarks/intervals.py`, 5 folds.",
     ]
-    lines += ["How often the test parts had been seen before: docs/decisions/0013-intervals.md.", ""]
+    lines += ["How often the test parts had been seen before: docs/experiments/intervals.md.", ""]
     for run in runs:
         lines += [
             f"## {run['dataset']}",
@@ -171,8 +172,8 @@ def table(runs: list[dict[str, Any]], speed: dict[str, Any] | None) -> str:
 
 
 def plot(runs: list[dict[str, Any]], output: Path) -> None:
-    from quanet.report.intervals import coverage_by_prevalence
-    from quanet.report.plots import new_figure, save_figure
+    from quanet.report.charts import new_figure, save_figure
+    from quanet.report.charts.coverage_figure import coverage_by_prevalence
 
     figure, axes = new_figure(len(QUANTIFIERS))
     for ax, quantifier in zip(axes, QUANTIFIERS, strict=True):

@@ -1,4 +1,4 @@
-"""Coverage of corrected rates, of refined shares and of the monitor's band, by simulation with known truth.
+"""Coverage of corrected rates, refined prevalences and the monitor's band, by simulation with known truth.
 
 python benchmarks/judges.py --seed 0 --trials 200 --output benchmarks/results/judges.md
 """
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from quanet import CC, EMQ, Gaussians, Monitor, refine
-from quanet.answers.correction import correct_groups
-from quanet.answers.shares import Key
+from quanet.data.periods import Key
 from quanet.files import replacing
-from quanet.uncertainty.judges import correct_counts
+from quanet.labels.judges import correct_counts
+from quanet.workflows.correct import correct_groups
 
 JUDGES = {
     "fair": [[0.8, 0.1, 0.1], [0.15, 0.7, 0.15], [0.05, 0.15, 0.8]],
@@ -26,7 +26,7 @@ JUDGES = {
 
 
 def covered(p: Any, rates: Any, m: int, trials: int, rng: np.random.Generator) -> Any:
-    """How often the interval of each class covers its share, with 1,000 judged instances: (k,)."""
+    """Coverage of the interval of each class, with 1,000 judged instances: (k,)."""
     p, rates = np.array(p, dtype=float), np.array(rates)
     tables = np.stack([rng.multinomial(m, row, size=trials) for row in rates], axis=1)
     bags = rng.multinomial(1000, p @ rates, size=trials)
@@ -81,7 +81,7 @@ def groups(trials: int, seed: int) -> Iterator[str]:
 
 
 def one_file(worse: float, labelled: int, at_random: bool, rng: np.random.Generator) -> tuple[Any, bool, Any]:
-    """Which groups' truth is covered, whether the test finds a difference, and which are covered if none is assumed."""
+    """Which groups are covered, whether the test finds a difference, and which are covered with --same-errors."""
     owner = np.repeat(np.arange(6), 1000)
     bad = rng.random(6000) < np.repeat([0.2, 0.3, 0.4, 0.3, 0.2, 0.35], 1000)
     said = np.where(bad, rng.random(6000) < np.where(owner == 5, worse, 0.85), rng.random(6000) < 0.05)
@@ -126,7 +126,7 @@ def monitor(series: int, seed: int) -> Iterator[str]:
         for p in shares:
             n = int(rng.integers(100, 1000))
             watch.update(np.where(rng.random(n) < p, [[0.1], [0.9]], [[0.9], [0.1]]).T)
-        return watch.course()
+        return watch.history()
 
     steady = [follow([(0.02, 0.1, 0.3, 0.5, 0.8)[trial % 5]] * 40) for trial in range(series)]
     alarms = [len(one.changes) for one in steady]
@@ -165,8 +165,8 @@ def main() -> None:
     head = (
         "# Coverage of what human labels add, by simulation\n\n"
         f"`python benchmarks/judges.py --seed {seed} --trials {trials}`, {time.process_time() - start:.0f} s of CPU. "
-        "Levels are 95 %; 1,000 judged instances. Where a share is 0 or 1, or a judge makes no errors, an honest "
-        "interval covers more often than it says, since counts are whole numbers.\n\n"
+        "Levels are 95 %; 1,000 judged instances. Where a share is 0 or 1, or a judge makes no errors, a valid "
+        "interval covers more often than its level, since counts are whole numbers.\n\n"
     )
     with replacing(asked.output) as file:
         file.write((head + text + "\n").encode())

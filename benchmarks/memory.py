@@ -1,4 +1,4 @@
-"""Peak memory of an evaluation: 1,000,000 posteriors, 10,000 bags of 1,000, each method in a process of its own.
+"""Peak memory of an evaluation: 1,000,000 posteriors, 10,000 bags of 1,000, each method in its own process.
 
 python benchmarks/memory.py
 """

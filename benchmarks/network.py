@@ -1,11 +1,11 @@
-"""QuaNet beside its base, every counting method and the other set networks: the same rows and 2,100 test bags.
+"""QuaNet against its base, every counting method and the other set networks: the same rows and 2,100 test bags.
 
     python benchmarks/network.py run FOLDER --dataset imdb --track paper --seeds 0 1 2 --output OUT
     python benchmarks/network.py table OUT... --output benchmarks/results/quanet.md
 
-FOLDER holds NAME-train.parquet and NAME-test.parquet with columns text and label. Track "paper": the LSTM classifier is
-trained on 60 % of the training data, and all methods learn from its rows of the other 40 %. Track "text": the TF-IDF
-default, cross-fitted with 20 folds. Test data are only read to draw the bags that are reported.
+FOLDER contains NAME-train.parquet and NAME-test.parquet with columns text and label. Track "paper": the LSTM classifier
+is trained on 60 % of the training data, and all methods learn from its rows for the other 40 %. Track "text": the
+TF-IDF default, cross-fitted with 20 folds. Test data are read only to draw the reported bags.
 """
 
 import argparse
@@ -38,8 +38,8 @@ from quanet import (
     evaluate,
     load_dataset,
 )
-from quanet.classifiers import cross_fit
-from quanet.data.catalogue import STAND_INS
+from quanet.classifiers.cross_fitting import cross_fit
+from quanet.data.registry import STAND_INS
 from quanet.simplex import encode
 
 METRICS = ("ae", "rae", "kld")
@@ -67,7 +67,7 @@ def rows_of_text(train: Dataset, test: Dataset) -> tuple[Any, Any, Any]:
 
 
 def runs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Errors of every method, seed by seed. Rows of the text default know no seed, and are made once."""
+    """Errors of every method, seed by seed. Rows of the text default do not depend on the seed and are made once."""
     data = load_dataset(arguments.dataset, folder=arguments.folder, download=False)
     made, took = None, 0.0
     for seed in arguments.seeds:
@@ -124,7 +124,7 @@ def machine(device: str) -> str:
 def table(files: list[Path]) -> str:
     """Means and standard deviations over the seeds, and a paired t-test of QuaNet against each."""
     runs = [json.loads(file.read_text()) for file in files]
-    lines = ["# QuaNet beside its base and the counting methods", ""]
+    lines = ["# QuaNet compared with its base and the counting methods", ""]
     lines += [
         "On the paper's LSTM: [the paper's experiment](paper/table.md). All methods: [modern](modern.md).",
         "",
@@ -162,7 +162,7 @@ def main() -> None:
     one.add_argument("--track", choices=("paper", "text"), default="paper")
     one.add_argument("--seeds", type=int, nargs="+", default=[0])
     one.add_argument("--device", default="auto")
-    one.add_argument("--sets", action="store_true", help="the other set networks too")
+    one.add_argument("--sets", action="store_true", help="also run the other set networks")
     one.add_argument("--output", type=Path, required=True)
     all_of_them = verbs.add_parser("table")
     all_of_them.add_argument("files", type=Path, nargs="+")

@@ -1,11 +1,11 @@
-"""Time QuaNet beside QuaPy's on one core: bags of 500 rows with 100-d embeddings, alternating in one run.
+"""Time QuaNet against QuaPy's on one core: bags of 500 rows with 100-d embeddings, alternating in one run.
 
     .venv-bench/bin/python benchmarks/network_speed.py --output benchmarks/results/network-speed.md
 
-The environment is that of `make bench`. Both libraries get the same posteriors and embeddings of the same instances. A
-training bag's cost is what one more epoch costs, over its bags; a predicted bag's is that of a whole call over its
-bags, rows included. quanet's guard is opened by hand, so that its network is really used; shut, estimates cost what the
-base costs. Last, one bag of a million rows, in a process of its own.
+The environment is that of `make bench`. Both libraries get the same posteriors and embeddings of the same instances.
+The cost of a training bag is the cost of one more epoch, divided by its bags. The cost of a predicted bag is that of a
+whole call, including rows, divided by its bags. quanet's guard is opened by force, so that its network is really used;
+with the guard shut, estimates cost what the base costs. Last, one bag of a million rows, in its own process.
 """
 
 import argparse
@@ -28,13 +28,13 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from quanet import UPP, QuaNet
-from quanet.nn import estimator
+from quanet.nn import quanet as estimator
 
 SIZE, EMBEDDING = 500, 100
 
 
 def rows(n: int, *, seed: int) -> tuple[Any, Any]:
-    """Posteriors and embeddings (n, 2 + 100), and labels: a classifier that sees a part of what the embedding says."""
+    """Posteriors and embeddings (n, 2 + 100), and labels: the classifier uses a part of the embedding."""
     rng = np.random.default_rng(seed)
     y = rng.integers(2, size=n)
     embedding = rng.normal(size=(n, EMBEDDING)) + 0.15 * y[:, None]
@@ -76,14 +76,14 @@ def quapy_network(X: Any, y: Any, *, epochs: int, bags: int, folder: str) -> Any
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """CPU seconds of this one thread's process."""
+    """CPU seconds of this process, which has one thread."""
     started = time.process_time()
     work()
     return time.process_time() - started
 
 
 def training(rounds: int) -> dict[str, list[float]]:
-    """Seconds of a training bag, by library, a figure a round."""
+    """Seconds per training bag, by library, one value per round."""
     X, y = rows(6000, seed=0)
     with tempfile.TemporaryDirectory() as folder:
         quapy_network(X, y, epochs=1, bags=5, folder=folder)  # imports and first calls are not timed
@@ -106,7 +106,7 @@ def training(rounds: int) -> dict[str, list[float]]:
 
 
 def prediction(rounds: int) -> dict[str, list[float]]:
-    """Seconds of a predicted bag, by library, a figure a round."""
+    """Seconds per predicted bag, by library, one value per round."""
     X, y = rows(6000, seed=0)
     pool, labels = rows(10_000, seed=1)
     few, many = (UPP(bag_size=SIZE, repeats=b).draw(labels, rng=2) for b in (60, 1000))
@@ -128,7 +128,7 @@ def prediction(rounds: int) -> dict[str, list[float]]:
 
 
 def million() -> str:
-    """What one bag of a million rows takes."""
+    """Time and memory of one bag of a million rows."""
     quantifier = QuaNet("precomputed", max_epochs=1, random_state=0).fit(*rows(2000, seed=0))
     quantifier.corrects_ = True
     parts = [quantifier.represent(rows(100_000, seed=seed)[0]) for seed in range(10)]
@@ -141,7 +141,7 @@ def million() -> str:
 
 
 def table(title: str, found: dict[str, list[float]]) -> list[str]:
-    lines = [f"## {title}", "", "| | ms a bag, median | QuaPy's over it, median (range) |", "|---|---|---|"]
+    lines = [f"## {title}", "", "| | ms per bag, median | QuaPy's time over it, median (range) |", "|---|---|---|"]
     for name, times in found.items():
         ratios = np.array(found["QuaPy"]) / np.array(times)
         spread = "1" if name == "QuaPy" else f"{np.median(ratios):.0f} ({ratios.min():.0f} to {ratios.max():.0f})"
@@ -167,7 +167,7 @@ def main() -> None:
     alone = subprocess.run([sys.executable, __file__, "--million"], check=True, capture_output=True, text=True).stdout
     names = ("QuaPy", "numpy", "torch")
     lines = [
-        "# QuaNet beside QuaPy's QuaNet",
+        "# QuaNet compared with QuaPy's QuaNet",
         "",
         f"One core, bags of {SIZE}, {EMBEDDING}-d embeddings, CPU seconds, {arguments.rounds} rounds; "
         f"{platform.machine()}, Python {platform.python_version()}, "

@@ -1,4 +1,4 @@
-"""The methods of distribution matching and kernel densities, as each library names and sets them."""
+"""The methods of distribution matching and kernel densities, with the names and settings of each library."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -207,5 +207,5 @@ def _of_two_classes() -> list[Method]:
 
 
 def matching_methods(k: int) -> list[Method]:
-    """Those for any number of classes, and for two those for two."""
+    """The methods for any number of classes and, if k is 2, the methods for two."""
     return (_of_two_classes() if k == 2 else []) + _of_posteriors(k) + _of_features(k)

@@ -1,16 +1,17 @@
-"""Time quanet beside QuaPy, mlquantify and quantificationlib: same posteriors, one thread, alternating in one run.
+"""Time quanet against QuaPy, mlquantify and quantificationlib: same posteriors, one thread, alternating in one run.
 
-    make bench                                     # or, in an environment that has the peers:
+    make bench                                     # or, in an environment that has the other libraries:
     python benchmarks/peers.py --output table.md
 
-Two questions are asked, for 2 classes (the paper's protocol) and for 4, 10 and 28:
+Two comparisons, for 2 classes (the paper's protocol) and for 4, 10 and 28:
 
-- a whole evaluation: classify the pool, draw bags, aggregate each, take the error; every library its own way;
-- aggregation alone, on the very same bags, and by how much the estimates differ.
+- a whole evaluation, done the way each library does it: classify the pool, draw bags, aggregate each, compute the
+  error;
+- aggregation alone, on the same bags, and the difference between the estimates.
 
-Times are CPU seconds of one thread; a ratio is the peer's time over quanet's within one round, and its median and range
-over the rounds are given. Absolute times differ between machines, ratios hardly. A peer that would take hours is given
-every 5th to 420th bag, see `peer_methods.py`, and its time multiplied by that number.
+Times are CPU seconds of one thread. A ratio is the other library's time over quanet's within one round; its median and
+range over the rounds are reported. Absolute times differ between machines, ratios hardly do. A library that would take
+hours is given every 5th to 420th bag, see `peer_methods.py`, and its time is multiplied by that number.
 
     python benchmarks/peers.py --family matching --classes 2 28
 """
@@ -69,7 +70,7 @@ class Problem:
 
 
 def methods(k: int) -> list[Method]:
-    """The methods, as each library names and sets them; quanet's EMQ twice: exact, and with QuaPy's stopping rule."""
+    """The methods, with each library's names and settings; quanet's EMQ both exact and with QuaPy's stopping rule."""
     theirs, counting = quapy.method.aggregative, mlquantify.counting
     adjusted = counting.ACC if k == 2 else counting.GACC
     em = {
@@ -114,7 +115,7 @@ def methods(k: int) -> list[Method]:
 
 
 def whole_evaluations(problem: Problem, method: Method) -> dict[str, Callable[[], float]]:
-    """Classify, draw, aggregate, take the mean error: one function a library."""
+    """Classify, draw, aggregate, compute the mean error: one function per library."""
     ours = method.quanet(FrozenEstimator(problem.classifier)).fit(problem.held, problem.y_held)
     calls = {
         "quanet": lambda: float(
@@ -139,7 +140,7 @@ def whole_evaluations(problem: Problem, method: Method) -> dict[str, Callable[[]
 
 
 def _thinned(every: int) -> dict[str, int]:
-    """The paper's 21 prevalences and 100 bags each, or every so many-th of these 2,100."""
+    """The paper's 21 prevalences and 100 bags each, or only every n-th of these 2,100."""
     repeats = max(1, 100 // every)
     return {"n_prevalences": 2100 // every // repeats, "repeats": repeats}
 
@@ -159,7 +160,7 @@ def _mlquantify_evaluation(problem: Problem, method: Method, quantifier: Any) ->
 
 
 def aggregations(problem: Problem, method: Method) -> dict[str, Callable[[], Any]]:
-    """Estimates (b, k) on the same bags of the same posteriors, which are there already: one function a library."""
+    """Estimates (b, k) on the same bags of the same given posteriors: one function per library."""
     made = (
         (problem.pool, problem.held)
         if method.features
@@ -199,7 +200,7 @@ def aggregations(problem: Problem, method: Method) -> dict[str, Callable[[], Any
 def rounds(
     calls: dict[str, Callable[[], Any]], repeats: int, every: dict[str, int]
 ) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """CPU seconds of every call in every round, the libraries taking turns; and what each returned."""
+    """CPU seconds of every call in every round, alternating between libraries; and their results."""
     returned = {name: call() for name, call in calls.items()}  # compiles, fills caches
     start = time.process_time()
     calls["quanet"]()
@@ -230,7 +231,7 @@ def difference(returned: dict[str, Any], peer: str, every: dict[str, int]) -> st
 
 
 def nearer_to_the_optimum(problem: Problem, method: Method, returned: dict[str, Any]) -> list[str]:
-    """How far every library's answer lies above the least residual that any of them found, at the worst bag."""
+    """How far every library's residual is above the smallest one of all libraries, at the worst bag."""
     posteriors = problem.classifier.predict_proba(problem.pool)
     bags = problem.protocol.draw(problem.y_pool, rng=problem.seed)
     held = problem.classifier.predict_proba(problem.held)
@@ -274,7 +275,7 @@ def report(repeats: int, classes: list[int], families: list[str], only: str) -> 
     return "\n".join([head, *whole, ALONE, *alone, LEAST, *least, MEM, memory])
 
 
-HEAD = """# quanet beside its peers
+HEAD = """# quanet compared with other libraries
 
 Made by `make bench`. {machine}. CPU time of one thread; median (range) of the ratio over {rounds} alternating rounds.
 
@@ -283,15 +284,15 @@ Made by `make bench`. {machine}. CPU time of one thread; median (range) of the r
 ALONE = """
 ## Aggregation alone, on the same bags of the same posteriors
 
-Columns of a peer: how many times slower it is, and the largest difference of an estimate from quanet's. QuaPy's CC and
-ACC are given labels, so that their argmax is not counted. Where quanet works for instances before it does for bags, as
-in distribution matching, its time counts that for the whole pool, and the gathering of bags.
+Columns of a library: how many times slower it is, and the largest difference of an estimate from quanet's. QuaPy's CC
+and ACC are given labels, so that their argmax is not counted. Where quanet computes something for each instance first,
+as in distribution matching, its time includes that for the whole pool, and the gathering of bags.
 """
 LEAST = """
 ## Least squares: distance from the best residual, at the worst bag
 
-ACC and PACC ask for the point of the simplex with the least residual. QuaPy and mlquantify ask a general optimiser,
-which stops early; quantificationlib inverts, clips and scales, another definition for more than two classes.
+ACC and PACC are the point of the simplex with the smallest residual. QuaPy and mlquantify use a general optimiser,
+which stops early; quantificationlib inverts, clips and scales, a different definition for more than two classes.
 """
 MEM = """
 ## Memory
@@ -320,7 +321,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--classes", type=int, nargs="+", default=[2, 4, 10, 28], help="numbers of classes")
     parser.add_argument("--family", nargs="+", default=["counting"], choices=["counting", "matching"])
-    parser.add_argument("--only", default="", help="methods whose names begin like this")
+    parser.add_argument("--only", default="", help="only methods whose names begin with this")
     arguments = parser.parse_args()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # the peers' own

@@ -1,12 +1,12 @@
-"""All methods of an experiment, ranked by their error on each dataset, with the Cramér-Rao bound as a line of its own.
+"""All methods of an experiment, ranked by their error on each dataset, with the Cramér-Rao bound as a separate line.
 
     quanet experiment run benchmarks/modern.toml --output modern
     python benchmarks/ranked.py modern --output benchmarks/results/modern.md
 
-Errors are means over the runs that are there. The bound is the mean of the least expected AE of an unbiased estimate at
-the paper's 21 prevalences, from the first classifier's posteriors of the test data; see `quanet.evaluation.limits`. For
-more than two classes it is given for shares of the last class, the others even, so that it is no bound for bags at
-random prevalences, and is left out.
+Errors are means over the available runs. The bound is the mean of the lowest expected AE of an unbiased estimate at the
+paper's 21 prevalences, from the first classifier's posteriors of the test data; see `quanet.evaluation.limits`. For
+more than two classes it is computed for prevalences of the last class, with the others equal. It is then not a bound
+for bags at random prevalences, and is left out.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quanet.data.catalogue import STAND_INS
+from quanet.data.registry import STAND_INS
 from quanet.experiments.bounds import bounds_of
 from quanet.experiments.store import read_all
 

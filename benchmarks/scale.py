@@ -1,6 +1,6 @@
-"""Time and memory at the size of LeQua's T1B: 28 classes, 5,000 bags of 1,000 of a pool of 25,000, held-out 5,000.
+"""Time and memory at the size of LeQua's T1B: 28 classes, 5,000 bags of 1,000 from a pool of 25,000, held-out 5,000.
 
-python benchmarks/scale.py                     # every method for any number of classes, each in a process of its own
+python benchmarks/scale.py                     # every method for any number of classes, each in its own process
 python benchmarks/scale.py --bags 100 KDEyML
 """
 
@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("methods", nargs="*", default=METHODS)
     parser.add_argument("--bags", type=int, default=5000)
-    parser.add_argument("--here", action="store_true", help="in this process; for one method")
+    parser.add_argument("--here", action="store_true", help="run in this process; for one method")
     arguments = parser.parse_args()
     if arguments.here:
         evaluate_one(arguments.methods[0], arguments.bags)

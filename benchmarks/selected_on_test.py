@@ -1,10 +1,10 @@
-"""QuaNet.paper() CHEATING: its weights are selected on bags of the TEST set. For measuring what that is worth, only.
+"""QuaNet.paper() CHEATING: its weights are selected on bags of the TEST set. Only to measure the effect of this.
 
-The authors' published code keeps, of all the weights met in training, those with the least error on test bags. An error
-that was minimised over the test set says little about new data, so quanet never does this: its early stopping sees
-held-out training data alone. `benchmarks/paper.toml` runs this class beside `QuaNet.paper`, which is the same in all
-else, so that the difference between the two is what the selection gains. It is no part of the library, cannot be
-reached from it, and takes the test rows from a plan that says ``leak = true``.
+The authors' published code keeps, of all weights during training, those with the lowest error on test bags. An error
+that was minimised over the test set says little about new data, so quanet never does this: its early stopping uses
+held-out training data alone. `benchmarks/paper.toml` runs this class and `QuaNet.paper`, which is the same in every
+other respect, so the difference between the two is the gain of the selection. It is not part of the library, cannot be
+reached from it, and gets the test rows only from a plan with ``leak = true``.
 """
 
 from typing import Any, Self
@@ -14,12 +14,12 @@ import torch
 from numpy.typing import ArrayLike
 
 from quanet import QuaNet
-from quanet.nn.batches import Pool
+from quanet.nn.batches import BagPool
 from quanet.simplex import encode
 
 
 class SelectedOnTest(QuaNet):
-    """As `QuaNet.paper`, but early stopping and the choice of weights look at bags of the test set."""
+    """Like `QuaNet.paper`, but early stopping and the choice of weights use bags of the test set."""
 
     def fit(self, X: Any, y: ArrayLike, *, leaked: tuple[Any, ArrayLike]) -> Self:  # type: ignore[override]
         """Learn from rows X and labels y (n,), and keep the weights that do best on `leaked`: the test set."""
@@ -29,9 +29,9 @@ class SelectedOnTest(QuaNet):
         finally:
             del self._leaked
 
-    def _train(self, train_pool: Pool, stop_pool: Pool, device: torch.device, rng: np.random.Generator) -> None:
+    def _train(self, train_pool: BagPool, stop_pool: BagPool, device: torch.device, rng: np.random.Generator) -> None:
         rows, labels = self._leaked
         # Not the held-out quarter. The training pool stays as it is, so that the selection alone differs.
         del stop_pool
-        test_pool = Pool(self.rows_.transform(rows), encode(labels, self.classes_), len(self.classes_))
+        test_pool = BagPool(self.rows_.transform(rows), encode(labels, self.classes_), len(self.classes_))
         super()._train(train_pool, test_pool, device, rng)

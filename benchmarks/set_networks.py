@@ -3,7 +3,7 @@
     python benchmarks/set_networks.py run --seeds 0 1 2 --output OUT
     python benchmarks/set_networks.py table OUT --output benchmarks/results/set-networks.md
 
-The published figures are for Fashion-MNIST, which is not part of this repository. Two stand-ins take its place:
+The published figures are for Fashion-MNIST, which is not part of this repository. Two stand-ins replace it:
 
 gaussians  Ten Gaussian classes in 20 dimensions, in groups of 4, 3, 2 and 1 that are alike, as garments are. A
            multilayer perceptron learns from 20,000 instances; the methods learn from its posteriors of 10,000 others.
@@ -36,7 +36,7 @@ ALIKE = np.repeat(np.arange(4), [4, 3, 2, 1])  # the group of each class
 PUBLISHED = """\
 Published, on Fashion-MNIST with a convolutional network that is trained together with the quantifier (Pérez-Mon et al.
 2024, bags of 500): HistNetQ .0060. With a convolutional classifier's posteriors, which is what these methods read, EMQ
-has .0056 and CC .0125 there. A stand-in has errors of its own: compare rows of one table with each other only."""
+has .0056 and CC .0125 there. Stand-ins have other errors: compare only rows of the same table."""
 
 
 def gaussians(seed: int) -> tuple[Any, ...]:
@@ -57,7 +57,7 @@ def gaussians(seed: int) -> tuple[Any, ...]:
 
 
 def digits(seed: int) -> tuple[Any, ...]:
-    """The same of handwritten digits."""
+    """The same for handwritten digits."""
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(y))
     fit, pool, test = np.split(order, [200, 1000])
@@ -78,7 +78,7 @@ METHODS: dict[str, Any] = {kind.__name__: kind for kind in (CC, PACC, EMQ, HistN
 
 
 def run(stand_in: str, seed: int, name: str) -> dict[str, Any]:
-    """The error of a method, and the seconds that its fit took."""
+    """The error of a method, and the seconds of its fit."""
     rows, y, test_rows, y_test, accuracy = STAND_INS[stand_in](seed)
     kind = METHODS[name]
     networks = (HistNetQ, GMNet, DeepSets)

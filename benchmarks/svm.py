@@ -1,10 +1,11 @@
-"""The SVMs for quantification losses: against svm_perf's recorded runs, over growing data, and on reviews.
+"""The SVMs for quantification losses: against svm_perf's recorded runs, on growing data, and on reviews.
 
     python benchmarks/svm.py REFERENCE DATA --output benchmarks/results/svm.md
 
-REFERENCE holds X.npz, y.npy and reference.csv, what svm_perf printed on their first n rows. DATA holds
+REFERENCE contains X.npz, y.npy and reference.csv, the output of svm_perf on their first n rows. DATA contains
 NAME-train.parquet and NAME-test.parquet with columns text and label (0, 1), for imdb and kindle-device. CPU seconds are
-of one thread, the median of several rounds. svm_perf's seconds were taken on another machine, so ratios are a guide.
+those of one thread, the median of several rounds. svm_perf's seconds were measured on another machine, so ratios are
+only a guide.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
 from quanet import APP, SVMAE, SVMKLD, SVMNKLD, SVMQ, SVMRAE, GridSearchQ, QuantificationSVC, evaluate
-from quanet.text import fit_terms
+from quanet.classifiers.text import fit_terms
 
 METHODS = {
     "SVM(KLD)": SVMKLD(),
@@ -144,8 +145,8 @@ def machine() -> str:
 
 def report(arguments: argparse.Namespace) -> Iterator[str]:
     yield "# Support vector machines for quantification losses\n"
-    yield f"`python benchmarks/svm.py REFERENCE DATA`. {machine()}. One thread, unless said otherwise.\n"
-    yield "## Beside svm_perf's recorded runs\n"
+    yield f"`python benchmarks/svm.py REFERENCE DATA`. {machine()}. One thread, unless stated otherwise.\n"
+    yield "## Compared with svm_perf's recorded runs\n"
     yield (
         "Of each pair the first is svm_perf's, the second quanet's. Reached: a dual of at least the reference's less "
         "0.1 %, or a gap of at most 0.1 C; and, where svm_perf had stopped with a larger gap than that (unsolved), a "
@@ -155,7 +156,7 @@ def report(arguments: argparse.Namespace) -> Iterator[str]:
     yield from against_reference(arguments.reference, arguments.rounds)
     yield "\n## Over growing data\n"
     yield (
-        "The first 2,000 rows, repeated: CPU milliseconds, and the peak of what a fit allocates beside its input. The "
+        "The first 2,000 rows, repeated: CPU milliseconds, and the peak memory of a fit without its input. The "
         "exponent is the slope of log time over log rows, 1 being linear.\n"
     )
     yield from over_rows(arguments.reference, arguments.rounds)

@@ -1,4 +1,4 @@
-"""How far diagnostics, refined estimates, corrected rates and the monitor can be trusted, measured.
+"""Measure how far diagnostics, refined estimates, corrected rates and the monitor can be trusted.
 
 python benchmarks/trust.py --data FOLDER --rows FOLDER --output benchmarks/results/trust.md
 """
@@ -16,17 +16,17 @@ from scipy import stats
 from scipy.sparse import csr_matrix
 
 from quanet import EMQ, Monitor, diagnose, plan_labels
-from quanet.classifiers import cross_fit
-from quanet.contents import Contents, of_length_one
-from quanet.diagnostics.contents import SAME_KIND
-from quanet.diagnostics.mixture import mixture_test
+from quanet.classifiers.cross_fitting import cross_fit
+from quanet.classifiers.terms import TermProfile, unit_rows
+from quanet.classifiers.text import TextClassifier
+from quanet.diagnostics.prior_shift import mixture_test
+from quanet.diagnostics.text_drift import SAME_TOPICS
 from quanet.files import replacing
-from quanet.report.plots import monitor_figure, save_figure
+from quanet.labels.few_labels import prediction_powered
+from quanet.labels.judges import correct_counts
+from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
+from quanet.report.charts import monitor_figure, save_figure
 from quanet.simplex import classes_of, encode
-from quanet.text import TextClassifier
-from quanet.uncertainty.few_labels import prediction_powered
-from quanet.uncertainty.judges import correct_counts
-from quanet.uncertainty.label_em import fixed_label_em, likelihood_ratios, responsibilities
 
 FOREIGN = {"imdb": ("airline-3class", "amazon-devices")}
 Rows = dict[Any, Any]
@@ -54,7 +54,7 @@ def rows_of(data: Path, folder: Path, name: str) -> Rows:
         found = {"held_codes": codes[order], "test_codes": encode(read(data, name, "test")[1], classes)}
         for part, items in parts.items():
             found[part] = held if part == "held" else classifier.predict_proba(items)
-            terms = of_length_one(classifier.terms_["words"].transform(items)[:, :width])
+            terms = unit_rows(classifier.terms_["words"].transform(items)[:, :width])
             found |= {f"{part} {of}": getattr(terms, of) for of in ("data", "indices", "indptr")} | {"width": width}
         with replacing(path) as file:
             np.savez(file, **found)
@@ -75,7 +75,7 @@ def draw(codes: Any, shares: Any, n: int, rng: np.random.Generator) -> Any:
 
 
 def prior_shift(rows: dict[str, Rows], trials: int) -> Iterator[str]:
-    """Alarms of the two findings that tell drift, and whether either is raised."""
+    """Alarms of the two findings that detect drift, and whether either is raised."""
     sizes = (100, 500)
     yield (
         "| model | bags of | prevalence | "
@@ -115,7 +115,7 @@ def one_test(rows: Rows, key: str, how: str, n: int, trial: int) -> tuple[float,
     held, codes = held[reference], codes[reference]
     place = ("contents", trial % 8 if half else None)
     if place not in rows:
-        rows[place] = Contents.fit(terms[reference], codes, k, rng)
+        rows[place] = TermProfile.fit(terms[reference], codes, k, rng)
     if how == "uniform":
         chosen = None
         while chosen is None:
@@ -123,9 +123,9 @@ def one_test(rows: Rows, key: str, how: str, n: int, trial: int) -> tuple[float,
     else:
         chosen = rng.choice(len(pool), n, replace=False)
     mixture = mixture_test(pool[chosen], held, codes, refitted=not half, resamples=199, rng=rng).p_value <= 0.05
-    bag = of_length_one(pool_terms[chosen][:, : rows[place].means.shape[1]])
+    bag = unit_rows(pool_terms[chosen][:, : rows[place].means.shape[1]])
     found = rows[place].compare(np.asarray(bag.sum(axis=0), dtype=float).ravel(), float((bag.data**2).sum()), n)
-    other = found.p_value(SAME_KIND) < 0.05
+    other = found.p_value(SAME_TOPICS) < 0.05
     return float(mixture), float(other), float(mixture or other), float(found.p_value() < 0.05)
 
 
@@ -225,7 +225,7 @@ def few_labels(data: Path, rows: Rows, trials: int) -> Iterator[str]:
 
 
 def texts(data: Path, output: Path) -> Iterator[str]:
-    """What `diagnose` says of three bags, and a picture of a monitor over the airline's days."""
+    """The output of `diagnose` for three bags, and a chart of a monitor over the days of the airline tweets."""
     train, labels = read(data, "imdb", "train")
     quantifier = EMQ().fit(train, labels)
     rng = np.random.default_rng(0)
@@ -245,8 +245,9 @@ def texts(data: Path, output: Path) -> Iterator[str]:
     for stamp, part in days.groupby(stamps):
         if len(part) > 1:
             watch.update(part["text"].tolist(), date=stamp.to_datetime64())
-    save_figure(monitor_figure(watch.course(), label=0), output.with_name("trust-monitor.png"))
-    yield f"\nMonitor over {len(watch.dates_)} quarters of days of airline tweets: change since {watch.course().since}."
+    history = watch.history()
+    save_figure(monitor_figure(history, label=0), output.with_name("trust-monitor.png"))
+    yield f"\nMonitor over {len(watch.dates_)} quarters of days of airline tweets: change since {history.since}."
 
 
 def pick(items: list[str], labels: Any, positive: float, n: int, rng: np.random.Generator) -> list[str]:
@@ -261,10 +262,10 @@ def said(title: str, quantifier: Any, bag: list[str]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of NAME-train.parquet and NAME-test.parquet")
+    parser.add_argument("--data", type=Path, required=True, help="folder with NAME-train.parquet and NAME-test.parquet")
     parser.add_argument("--rows", type=Path, required=True, help="folder where posteriors are kept between runs")
     parser.add_argument("--trials", type=int, default=400)
-    parser.add_argument("--steady", type=int, default=100, help="trials of 1,000 batches")
+    parser.add_argument("--steady", type=int, default=100, help="number of trials of 1,000 batches")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/trust.md"))
     asked = parser.parse_args()
     start = time.process_time()

@@ -1,10 +1,10 @@
-"""What estimates by weak classifiers are worth: the method's own, shrunk, and the training prevalence.
+"""Errors of estimates by weak classifiers: the method's own estimate, the shrunk one, and the training prevalence.
 
     python benchmarks/weak_classifiers.py --seeds 8 --output benchmarks/results/weak-classifiers.md
 
-Texts of twelve words are generated; a share of them, the signal, has one word of its class. The default text classifier
-learns from 499 of them in six unequal classes, or from 200 in two. Bags of 300 have the training prevalence, give or
-take chance, or prevalences uniform on the simplex. All errors are sums of absolute errors over the classes.
+Texts of twelve words are generated; a fraction of them, the signal, has one word of its class. The default text
+classifier learns from 499 of them in six unequal classes, or from 200 in two. Bags of 300 have the training prevalence,
+up to chance, or prevalences uniform on the simplex. All errors are sums of absolute errors over the classes.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from quanet import ACC, EMQ, NPP, PACC, UPP, KDEyML
-from quanet.classifiers import cross_fit, resolve_classifier
+from quanet.classifiers.cross_fitting import cross_fit, resolve_classifier
 from quanet.errors import QuanetWarning
 
 SHARES = {499: np.array([0.38, 0.24, 0.16, 0.11, 0.07, 0.04]), 200: np.array([0.7, 0.3])}  # by training texts

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quanet.evaluation.cells import Cell, Outcome
+from quanet.evaluation.cells import Cell, CellOutcome
 from quanet.evaluation.results import Results
 
 CLASSES = np.array(["negative", "positive"])
@@ -14,7 +14,7 @@ def outcome(estimate, *, truth=None, prior=0.5, size=100):
     shares = np.resize(GRID, len(estimate)) if truth is None else np.asarray(truth)
     both = [np.column_stack([1 - p, p]) for p in (shares, np.asarray(estimate))]
     results = Results(*both, CLASSES, np.full(len(shares), size), np.arange(len(shares)))
-    return Outcome(results, np.array([1 - prior, prior]), 1.0)
+    return CellOutcome(results, np.array([1 - prior, prior]), 1.0)
 
 
 def constant_cells(errors, *, prior=0.5):

@@ -35,9 +35,9 @@ def test_gathering_gives_every_bag_its_rows_however_small_the_chunks(chunk, monk
 @pytest.mark.parametrize(
     ("indices", "message"),
     [
-        ([], "there is no bag"),
-        ([[0], []], "bag 1 is empty"),
-        ([[0, -1]], "row number -1 is negative"),
+        ([], "There are no bags"),
+        ([[0], []], "Bag 1 is empty"),
+        ([[0, -1]], "Row number -1 is negative"),
         ([[0.5]], "row numbers"),
         ([[[0]], [[1]]], "row numbers"),
     ],
@@ -55,20 +55,20 @@ def test_prevalences_and_labels_are_one_for_each_bag():
 
 
 def test_unlabelled_bags_say_so():
-    with pytest.raises(InvalidBags, match="carry no true prevalences"):
+    with pytest.raises(InvalidBags, match="have no true prevalences"):
         _ = Bags([[0]]).prevalences
 
 
 def test_a_bag_outside_the_pool_is_refused():
-    with pytest.raises(InvalidBags, match="row number 3 is outside the pool, which has 3"):
+    with pytest.raises(InvalidBags, match="Row number 3 is outside the pool, which has 3"):
         next(Bags([[3]]).gather(np.zeros((3, 2))))
 
 
 def test_rows_are_checked():
-    with pytest.raises(InvalidData, match="rows are a matrix"):
+    with pytest.raises(InvalidData, match="Rows must be a matrix"):
         check_rows([0.5, 0.5])
     with pytest.raises(InvalidBags, match="bag is empty"):
         check_rows(np.empty((3, 0, 2)))
-    with pytest.raises(InvalidData, match="need 3 columns; these have 2"):
+    with pytest.raises(InvalidData, match="must have 3 columns; got 2"):
         check_rows([[0.5, 0.5]], width=3)
     assert repr(Bags([[0, 1]])) == "Bags(1 bags of 2 instances)"

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 
 from quanet import ACC, CC, EMQ, PACC, PCC, Gaussians
 from quanet.base import AggregativeQuantifier
-from quanet.classifiers import check_posteriors, cross_fit
+from quanet.classifiers.cross_fitting import check_posteriors, cross_fit
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 
 SOURCE = Gaussians(k=2, distance=3.0)
@@ -78,7 +78,7 @@ def test_a_frozen_classifiers_columns_are_put_in_order():
 
 def test_a_frozen_classifier_must_know_the_same_classes():
     frozen = FrozenEstimator(LogisticRegression().fit(X, np.where(CODES == 1, "yes", "maybe")))
-    with pytest.raises(InvalidData, match=r"knows the classes \['maybe', 'yes'\], but y has \['no', 'yes'\]"):
+    with pytest.raises(InvalidData, match=r"was fitted to the classes \['maybe', 'yes'\], but y has \['no', 'yes'\]"):
         CC(frozen).fit(X, Y)
 
 
@@ -137,7 +137,7 @@ def test_one_class_only_is_refused():
 def test_missing_labels_are_counted_and_the_first_is_named(missing):
     labels = Y.astype(object)
     labels[[3, 9]] = missing
-    with pytest.raises(InvalidData, match="2 missing labels, the first at position 3"):
+    with pytest.raises(InvalidData, match=r"2 missing labels \(first at index 3\)"):
         CC().fit(X, labels)
 
 
@@ -146,7 +146,7 @@ def test_missing_labels_are_counted_and_the_first_is_named(missing):
     [
         (Y[1:], "200 instances but y has 199 labels"),
         (Y[:, None], r"its shape is \(200, 1\)"),
-        (np.linspace(0, 1, 200), "y has fractions"),
+        (np.linspace(0, 1, 200), "y contains fractions"),
         (np.array(["a", 1] * 100, dtype=object), "mix int and str"),
     ],
 )
@@ -163,11 +163,11 @@ def test_nothing_to_learn_from_is_refused():
 @pytest.mark.parametrize(
     ("posteriors", "message"),
     [
-        ([[0.5, 0.5], [0.7, 0.7]], r"row 1 of the posteriors is \[0.7, 0.7\]"),
+        ([[0.5, 0.5], [0.7, 0.7]], r"1 of 2 rows .* not probability vectors \(first at index 1: \[0.7, 0.7\]\)"),
         ([[1.2, -0.2]], "at least 0 and sum to 1"),
         ([[np.nan, 1.0]], "1 of 1 rows"),
-        ([[0.2, 0.3, 0.5]], r"each of the 2 classes; their shape is \(1, 3\)"),
-        ([0.2, 0.8], r"Stack \[1 - p, p\]"),
+        ([[0.2, 0.3, 0.5]], r"one column per class \(2\); their shape is \(1, 3\)"),
+        ([0.2, 0.8], r"stack \[1 - p, p\]"),
     ],
 )
 def test_what_is_no_probability_is_shown(posteriors, message):
@@ -179,7 +179,7 @@ def test_rounded_posteriors_are_made_to_sum_to_one():
     np.testing.assert_allclose(check_posteriors([[0.3333, 0.6666]], 2).sum(axis=1), 1, atol=1e-15)
 
 
-def test_scikit_learns_complaints_are_told_in_one_line():
+def test_errors_of_scikit_learn_become_one_line():
     frame = pd.DataFrame(X, columns=["height", "weight"])
     quantifier = CC().fit(frame, Y)
     with pytest.raises(InvalidData, match=r"Pipeline cannot use X: .*weight") as caught:
@@ -192,10 +192,10 @@ def test_scikit_learns_complaints_are_told_in_one_line():
 @pytest.mark.parametrize(
     ("cv", "message"),
     [
-        (1, "at least 2 folds"),
+        (1, "cv must be a whole number of at least 2, or a number between 0 and 1; got 1"),
         (1.5, "between 0 and 1; got 1.5"),
         (0.001, "cannot split 200"),
-        ([], "makes no folds"),
+        ([], "returns no folds"),
         ("x", "cannot split 200"),
     ],
 )
@@ -206,13 +206,13 @@ def test_an_impossible_cv_is_refused(cv, message):
 
 def test_a_rare_class_lowers_the_number_of_folds_and_says_so():
     rare = np.array(["common"] * 196 + ["rare"] * 4)
-    fewer = "class 'rare' has 4 different instances, fewer than the 5 folds"
+    fewer = "Class 'rare' has 4 different instances, fewer than the 5 folds"
     with pytest.warns(QuanetWarning, match=fewer), pytest.warns(QuanetWarning, match="does not separate the classes"):
         PACC().fit(X[np.argsort(CODES)], rare)
 
 
-def test_a_class_of_one_instance_cannot_be_learnt_without_it():
-    with pytest.raises(InvalidData, match="class 'once' has one instance"):
+def test_a_class_of_one_instance_cannot_be_learned():
+    with pytest.raises(InvalidData, match="Class 'once' has only one instance"):
         PACC().fit(X, ["once"] + ["often"] * 199)
 
 

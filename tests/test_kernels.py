@@ -148,7 +148,7 @@ def test_certain_instances_are_counted_whatever_the_start(zeros, ones):
 
 
 def test_a_step_that_overshoots_is_shortened(monkeypatch):
-    room = interpreted(monkeypatch).likelihood
+    room = interpreted(monkeypatch).maximum_likelihood
     monkeypatch.setattr(room, "WARM_UP", 0)  # EM first would leave no bad start to Newton
     steps = []
     plain = room.expectation_step

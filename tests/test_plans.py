@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import quanet
-from quanet.experiments.reader import read_plan
+from quanet.experiments.plan_reader import read_plan
 
 PLANS = Path(__file__).parents[1] / "benchmarks"
 
@@ -40,7 +40,7 @@ def test_the_modern_plan_can_be_read():
 
 def test_the_variant_that_peeks_selects_on_bags_of_test_rows_and_the_papers_does_not(monkeypatch):
     monkeypatch.syspath_prepend(str(PLANS))
-    from quanet.nn import estimator
+    from quanet.nn import quanet as estimator
     from quanet.nn.loop import Epoch
     from selected_on_test import SelectedOnTest
 

@@ -82,7 +82,7 @@ def test_app_takes_any_grid():
     np.testing.assert_allclose(two.prevalences, [[0.8, 0.2], [0.3, 0.7]])
     three = APP(bag_size=10, repeats=2, prevalences=[0.2, 0.3, 0.5]).draw(POOL, rng=0)
     np.testing.assert_allclose(three.prevalences, [[0.2, 0.3, 0.5]] * 2)
-    with pytest.raises(InvalidData, match="no prevalence vector"):
+    with pytest.raises(InvalidData, match="not a prevalence vector"):
         APP(prevalences=[1.2]).draw([0, 1], rng=0)
 
 
@@ -108,13 +108,13 @@ def test_a_missing_class_is_named_when_a_bag_needs_it():
 @pytest.mark.parametrize("settings", [{"bag_size": 0}, {"repeats": 0}])
 def test_bags_have_at_least_one_instance_and_there_is_at_least_one(settings):
     for protocol in (APP, UPP, NPP, Dirichlet):
-        with pytest.raises(InvalidSetting, match=f"{next(iter(settings))} must be at least 1; got 0"):
+        with pytest.raises(InvalidSetting, match=f"{next(iter(settings))} must be a whole number of at least 1; got 0"):
             protocol(**settings).draw(POOL, rng=0)
 
 
 @pytest.mark.parametrize("alpha", [0.0, [1.0, 2.0], -1.0])
 def test_alpha_is_positive_and_one_for_each_class(alpha):
-    with pytest.raises(InvalidSetting, match="alpha is one positive number or 3"):
+    with pytest.raises(InvalidSetting, match="alpha must be a positive number, or one for each of 3 classes"):
         Dirichlet(alpha=alpha).draw(POOL, rng=0)
 
 
@@ -122,7 +122,7 @@ def test_alpha_is_positive_and_one_for_each_class(alpha):
 def test_groups_hold_their_instances_and_no_others(pairs):
     groups, y = [group for group, _ in pairs], np.array([label for _, label in pairs])
     if all(group is None for group in groups):
-        with pytest.raises(InvalidBags, match="lacks a group"):
+        with pytest.raises(InvalidBags, match="No instance has a group"):
             ByGroup(groups=groups).bags()
         return
     bags = ByGroup(groups=groups).draw(y, rng=0, classes=[0, 1])
@@ -165,7 +165,7 @@ def test_instances_without_a_group_are_a_group_of_their_own(missing):
     assert bags.prevalences[2].tolist() == [0, 1]
 
 
-def test_numbers_stay_whole_beside_instances_without_a_group():
+def test_numbers_stay_whole_next_to_instances_without_a_group():
     assert ByGroup(groups=pd.Series([2, None, 1])).bags().labels.tolist() == [1, 2, "(empty)"]
 
 
@@ -178,7 +178,7 @@ def test_groups_of_mixed_types_are_sorted_numbers_first():
 
 
 def test_two_columns_of_groups_say_how_to_join_them():
-    with pytest.raises(InvalidBags, match="groups has 2 columns; every instance has one group"):
+    with pytest.raises(InvalidBags, match="groups has 2 columns, but every instance needs one group"):
         ByGroup(groups=pd.DataFrame({"a": [1, 2], "b": [3, 4]})).bags()
     assert len(ByGroup(groups=pd.DataFrame({"a": [1, 2]})).bags()) == 2
 

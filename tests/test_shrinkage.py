@@ -30,10 +30,10 @@ from quanet import (
     OneVsRest,
 )
 from quanet.base import AggregativeQuantifier
-from quanet.classifiers import cross_fit, resolve_classifier
+from quanet.classifiers.cross_fitting import cross_fit, resolve_classifier
 from quanet.errors import QuanetWarning
+from quanet.held_out import knowledge
 from quanet.metrics import absolute_error
-from quanet.shrinkage import knowledge
 from quanet.simplex import prevalence_of
 
 SIX = np.array([0.38, 0.24, 0.16, 0.11, 0.07, 0.04])
@@ -57,7 +57,7 @@ def out_of_fold(X, y, k):
     return cross_fit(resolve_classifier(None, X, np.arange(k)), X, y, np.arange(k), cv=5)[1:]
 
 
-def learnt(shares, strength, seed=0, n=499):
+def learned(shares, strength, seed=0, n=499):
     """Out-of-fold posteriors of posts and their classes, by the default classifier for texts."""
     rng = np.random.default_rng(seed)
     y = rng.choice(len(shares), n, p=shares)
@@ -71,7 +71,7 @@ def fitted(method, posteriors, y):
         return method("precomputed").fit(posteriors, y)
 
 
-NOTHING, LITTLE, MUCH = (learnt(SIX, strength) for strength in (0.0, 0.2, 1.0))
+NOTHING, LITTLE, MUCH = (learned(SIX, strength) for strength in (0.0, 0.2, 1.0))
 
 
 @pytest.mark.parametrize("method", MULTICLASS)
@@ -166,7 +166,7 @@ def test_counting_is_left_as_it_is():
 def test_a_method_that_writes_aggregate_itself_is_left_as_it_is():
     class Half(AggregativeQuantifier):
         def _fit_aggregation(self, posteriors, codes):
-            self.learnt_ = len(codes)
+            self.learned_ = len(codes)
 
         def aggregate(self, rows):
             return np.full((*np.shape(rows)[:-2], 2), 0.5)
@@ -223,7 +223,7 @@ def test_a_diagnosis_reports_the_shrinkage():
     assert "shrinkage" not in [one.name for one in quanet.diagnose(fitted(EMQ, *MUCH), MUCH[0][:200])]
 
 
-ONCE = r"Left out 1 of 4 classes, which have one instance each: 'once'\. No share is estimated"
+ONCE = r"Dropped 1 of 4 classes that have only one instance: 'once'\. Their prevalence is not"
 
 
 @pytest.mark.parametrize("quantifier", [EMQ(), PACC(), OneVsRest(PACC()), Ensemble(PACC(), size=3)])

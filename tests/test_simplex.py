@@ -103,7 +103,7 @@ def test_objects_and_strings_are_the_same_labels():
 @pytest.mark.parametrize(("labels", "found"), [(["c"], "'c'"), ([7, 1], "7")])
 def test_an_unknown_label_is_named(labels, found):
     classes = np.array(["a", "b"]) if isinstance(labels[0], str) else np.array([1, 2])
-    with pytest.raises(InvalidData, match=f"label {found} is not one of"):
+    with pytest.raises(InvalidData, match=f"Label {found} is not one of"):
         encode(labels, classes)
 
 
@@ -113,18 +113,18 @@ def test_labels_of_two_types_are_refused():
 
 
 def test_an_empty_bag_has_no_prevalence():
-    with pytest.raises(InvalidBags, match="no instance"):
+    with pytest.raises(InvalidBags, match="without instances"):
         prevalence_of([], ["a", "b"])
 
 
 @pytest.mark.parametrize("wrong", [[0.5, 0.6], [-0.1, 1.1], [np.nan, 1.0]])
 def test_what_is_off_the_simplex_is_shown(wrong):
-    with pytest.raises(InvalidData, match="no prevalence vector"):
+    with pytest.raises(InvalidData, match="not a prevalence vector"):
         check_prevalences([[0.5, 0.5], wrong])
 
 
 def test_the_number_of_classes_is_checked():
-    with pytest.raises(InvalidData, match="need 3 classes"):
+    with pytest.raises(InvalidData, match="must have 3 classes"):
         check_prevalences([0.5, 0.5], k=3)
 
 

@@ -1,4 +1,4 @@
-"""Bags: which instances of a pool belong together, and the prevalences they have."""
+"""Bags: sets of instances of a pool, as row numbers, and their prevalences."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.errors import InvalidBags, InvalidData
 from quanet.simplex import check_prevalences
 
-CHUNK = 2**18  # numbers gathered at a time: two megabytes stay in a core's own cache
+CHUNK = 2**18  # numbers gathered at a time: two megabytes fit into the cache of a core
 
 
 class Bags:
@@ -17,10 +17,10 @@ class Bags:
 
     Parameters
     ----------
-    indices : (b, n) row numbers, or a sequence of `b` arrays where the bags differ in size.
-    prevalences : (b, k) realised prevalences, where the labels of the pool are known.
+    indices : (b, n) row numbers, or a sequence of `b` arrays if the bags differ in size.
+    prevalences : (b, k) realised prevalences, if the labels of the pool are known.
     labels : (b,) names of the bags, such as months or products.
-    pool_size : instances in the pool, where it is known: bags are then refused for a pool of another size.
+    pool_size : number of instances in the pool. If given, the bags can only be used with a pool of this size.
 
     Examples
     --------
@@ -54,17 +54,17 @@ class Bags:
 
     def _check(self) -> None:
         if len(self) == 0:
-            raise InvalidBags("there is no bag. Give at least one set of row numbers.")
+            raise InvalidBags("There are no bags. Pass at least one list of row numbers.")
         if (self.sizes == 0).any():
             empty = self.labels[self.sizes == 0].tolist()[0] if len(self.labels) == len(self) else "?"
-            raise InvalidBags(f"bag {empty!r} is empty, and an empty bag has no prevalence. Leave it out.")
+            raise InvalidBags(f"Bag {empty!r} is empty, so it has no prevalence. Leave it out.")
         if self.flat.dtype.kind not in "iu" or self.flat.ndim != 1:
-            raise InvalidBags(f"bags are row numbers, one flat list a bag; these are {self.flat.dtype} values.")
+            raise InvalidBags(f"Bags must be lists of row numbers (integers); got values of type {self.flat.dtype}.")
         if self.flat.min() < 0:
-            raise InvalidBags(f"row number {self.flat.min()} is negative; rows are counted from 0.")
+            raise InvalidBags(f"Row number {self.flat.min()} is negative. Rows are counted from 0.")
         for name, values in (("prevalences", self._prevalences), ("labels", self.labels)):
             if values is not None and len(values) != len(self):
-                raise InvalidBags(f"there are {len(self)} bags but {len(values)} {name}.")
+                raise InvalidBags(f"There are {len(self)} bags but {len(values)} {name}. Pass one for each bag.")
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -75,16 +75,16 @@ class Bags:
 
     @property
     def indices(self) -> IntArray:
-        """Row numbers, (b, n); only for bags of one size."""
+        """Row numbers, (b, n); only if all bags have the same size."""
         if (self.sizes != self.sizes[0]).any():
-            raise InvalidBags("these bags differ in size, so they are no matrix. Go through `by_size()`.")
+            raise InvalidBags("The bags differ in size, so they are not a matrix. Iterate over `by_size()`.")
         return self.flat.reshape(len(self), -1)
 
     @property
     def prevalences(self) -> FloatArray:
-        """Realised prevalences, (b, k); only for bags drawn from labelled instances."""
+        """Realised prevalences, (b, k); only if the bags were drawn from labelled instances."""
         if self._prevalences is None:
-            raise InvalidBags("these bags carry no true prevalences. Draw them with a protocol, from labels.")
+            raise InvalidBags("The bags have no true prevalences. Draw them from labels with a protocol, such as APP.")
         return self._prevalences
 
     def by_size(self) -> Iterator[tuple[IntArray, IntArray]]:
@@ -98,14 +98,14 @@ class Bags:
                 yield positions, self.flat[starts[positions, None] + np.arange(size)]
 
     def check_pool(self, n: int) -> None:
-        """Raise `InvalidBags` if the bags cannot be of a pool of n instances."""
+        """Raise `InvalidBags` if the bags do not fit a pool of n instances."""
         if self.pool_size is not None and self.pool_size != n:
             raise InvalidBags(
                 f"The bags were made for a pool of {self.pool_size:,} instances, but this pool has {n:,}. "
-                "Make them from the labels or groups of this pool, one for each instance."
+                "Make them from the labels or groups of this pool."
             )
         if self.flat.max() >= n:
-            raise InvalidBags(f"row number {self.flat.max()} is outside the pool, which has {n} instances.")
+            raise InvalidBags(f"Row number {self.flat.max()} is outside the pool, which has {n} instances.")
 
     def take(self, positions: IntArray) -> "Bags":
         """The bags at the given positions, with their labels."""
@@ -115,7 +115,7 @@ class Bags:
         return Bags(members, prevalences, self.labels[positions])
 
     def shares(self, codes: IntArray, k: int) -> FloatArray:
-        """Shares (b, k) of k classes in every bag, for a pool whose instances have these classes (n,).
+        """Prevalences (b, k) of k classes in every bag, for a pool whose instances have these classes (n,).
 
         Examples
         --------
@@ -129,7 +129,7 @@ class Bags:
         return counts / self.sizes[:, None]
 
     def gather(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Rows of the bags, (g, n, d), with the bags' positions (g,): a bounded number of them at a time."""
+        """Positions (g,) and rows (g, n, d) of the bags, a bounded number of them at a time."""
         self.check_pool(len(rows))
         for positions, matrix in self.by_size():
             together = max(1, CHUNK // (matrix.shape[1] * max(1, rows.shape[1])))
@@ -139,7 +139,7 @@ class Bags:
 
 
 def check_rows(rows: ArrayLike, *, width: int | None = None) -> FloatArray:
-    """Return rows as floats (..., n, d), or say what keeps them from being a stack of bags.
+    """Return rows as floats (..., n, d), or raise an error if they are not a stack of bags.
 
     Examples
     --------
@@ -148,9 +148,14 @@ def check_rows(rows: ArrayLike, *, width: int | None = None) -> FloatArray:
     """
     values = np.asarray(rows, dtype=float)
     if values.ndim < 2:
-        raise InvalidData(f"rows are a matrix (n, d), or a stack of them; these have shape {values.shape}.")
-    if values.shape[-2] == 0:
-        raise InvalidBags("the bag is empty, and an empty bag has no prevalence. Give at least one instance.")
+        raise InvalidData(f"Rows must be a matrix (n, d) or a stack of matrices; got shape {values.shape}.")
+    check_not_empty(values.shape[-2])
     if width is not None and values.shape[-1] != width:
-        raise InvalidData(f"rows need {width} columns; these have {values.shape[-1]}.")
+        raise InvalidData(f"Rows must have {width} columns; got {values.shape[-1]}.")
     return values
+
+
+def check_not_empty(n: int) -> None:
+    """Raise `InvalidBags` if a bag has n = 0 instances."""
+    if n == 0:
+        raise InvalidBags("The bag is empty, so it has no prevalence. Pass at least one instance.")

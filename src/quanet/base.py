@@ -1,206 +1,210 @@
-"""What a quantifier is: `represent` turns instances into rows, `aggregate` turns bags of rows into prevalences."""
+"""Quantifiers in three steps: `read` (the classifier), `rows` (per instance), `aggregate` (prevalences of bags)."""
 
 import warnings
 from abc import ABC, abstractmethod
 from copy import copy
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.bags import Bags, check_rows
-from quanet.classifiers import (
-    PrecomputedPosteriors,
+from quanet.bags import Bags, check_not_empty
+from quanet.classifiers.cross_fitting import (
     check_labels,
-    cross_fit_ahead,
+    check_posteriors,
+    cross_fit_with_gap,
     fit_classifier,
     is_given,
     posteriors_of,
     resolve_classifier,
     without_single,
 )
-from quanet.data.variants import describe_variants
-from quanet.duplicates import first_copies
+from quanet.data.columns import describe_variants
+from quanet.data.instances import Inputs
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
-from quanet.instances import ReadInstances
+from quanet.held_out import HeldOut, shrinkage_of, warn_of_shrinkage
 from quanet.metrics import absolute_error
-from quanet.shrinkage import one_hot, shrinkage_of, warn_of_shrinkage
-from quanet.simplex import classes_of, count, encode, prevalence_of
+from quanet.parameters import Constraints, check_parameters
+from quanet.simplex import classes_of, count, encode, one_hot, prevalence_of
 
 if TYPE_CHECKING:
     from quanet.uncertainty.regions import Interval
 
 
 class Quantifier(BaseEstimator, ABC):
-    """Base of all quantifiers. A subclass writes `fit`, `represent` and `aggregate`; the rest follows.
+    """Base class of all quantifiers.
 
-    One that keeps held-out rows writes `_aggregate` instead, so that estimates by a weak classifier are shrunk.
+    A quantifier works in three steps. `read` runs the classifier on each instance, once. `rows` turns its output into
+    what the method needs. `aggregate` turns any stack of bags of rows into prevalences. A subclass defines `fit`,
+    `_read` and `_aggregate`, and `rows` if the method needs something other than the output of `read`.
 
     Attributes
     ----------
-    classes_ : (k,) sorted labels; every prevalence vector is in their order.
+    classes_ : (k,) sorted labels. Every prevalence vector is in this order.
     prior_ : (k,) training prevalences.
-    n_instances_ : how many labelled instances it has learnt from.
-    held_rows_, held_codes_ : what it knows of instances that its classifier had not seen, and their classes, where it
-        has such: intervals are calibrated on them.
-    held_groups_ : which of these instances are copies of one another: equal numbers for copies (`quanet.duplicates`),
-        or None where all are different. Copies are never split between what a classifier has seen and what it has not.
-    lead_ : how much better its classifier is than those of the folds, which made the held-out rows (`quanet.lead`), or
-        None where that is not known.
+    n_instances_ : number of labelled instances it was fitted to.
+    held_out_ : `HeldOut`, the output of `read` for instances that the classifier was not fitted to, and their classes.
+        Intervals are calibrated on them, and `relearn` replaces them. None if the method does not need any, such as CC.
     shrinkage_ : how far estimates are moved towards `prior_` because the classifier hardly separates the classes, from
-        0, not at all, as with every good classifier, to 1, all the way (`quanet.shrinkage`).
-    left_out_ : labels of classes with one instance, which cannot be learnt; they are not in `classes_`.
+        0 (not at all, the usual case) to 1 (`quanet.held_out`).
+    left_out_ : labels of classes with a single instance, which cannot be learned; they are not in `classes_`.
     """
 
+    about: ClassVar[Any] = None  # facts about the method (`methods.about`), enforced by `fit`
+    allowed_values: ClassVar[Constraints] = {}  # of its parameters, checked by `fit`
     classes_: LabelArray
     prior_: FloatArray
     n_instances_: int
-    held_rows_: FloatArray
-    held_codes_: IntArray
-    held_groups_: IntArray | None
-    lead_: FloatArray | None
-    shrinkage_: float = 0.0  # also of models that older versions have saved
+    held_out_: HeldOut | None = None
+    shrinkage_: float = 0.0  # a default for models saved by older versions
     left_out_: tuple[Any, ...] = ()
 
-    # Whether the first k columns of `_inputs` are posteriors.
-    _reads_posteriors: ClassVar[bool] = False
+    # Whether the first k columns of what `read` returns are posteriors.
+    reads_posteriors: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn from instances X (n of them) and their labels y (n,)."""
 
-    @abstractmethod
-    def represent(self, X: Any) -> FloatArray:
-        """One row for every instance: (n, d)."""
+    def read(self, X: Any) -> Inputs:
+        """Run the classifier, once: its output for each instance, such as posteriors, (n, d).
 
-    def aggregate(self, rows: ArrayLike) -> FloatArray:
-        """Prevalences of any stack of bags of rows: (..., n, d) -> (..., k)."""
-        return self._shrunk(self._aggregate(rows))
-
-    def _aggregate(self, rows: ArrayLike) -> FloatArray:
-        """The method's own arithmetic: (..., n, d) -> (..., k)."""
-        raise NotImplementedError(f"{type(self).__name__} needs `aggregate`, from bags of rows to prevalences.")
-
-    def _shrunk(self, estimates: FloatArray) -> FloatArray:
-        if not self.shrinkage_:
-            return estimates
-        return estimates + self.shrinkage_ * (self.prior_ - estimates)
-
-    def predict(self, X: Any) -> FloatArray:
-        """Prevalences (k,) of one bag of instances, in the order of `classes_`."""
-        check_is_fitted(self, "classes_")
-        _check_not_empty(X)
-        return self.aggregate(self._rows_of(X))
-
-    def predict_bags(self, X: Any, bags: Bags) -> FloatArray:
-        """Prevalences (b, k) of bags of a pool X, which is represented once."""
-        bags.check_pool(_num_samples(X))
-        check_is_fitted(self, "classes_")
-        _check_not_empty(X)
-        return self._aggregate_bags(self._rows_of(X), bags)
-
-    def read(self, X: Any) -> ReadInstances:
-        """Read instances once, to estimate, diagnose and draw from them as often as one likes.
+        Every function that accepts instances also accepts the result. So one can estimate, compute intervals, diagnose
+        and draw bags without running the classifier again.
 
         Examples
         --------
         >>> from quanet import EMQ, Gaussians
         >>> X, y = Gaussians().draw([0.5, 0.5], 300, rng=0)
         >>> quantifier = EMQ().fit(X, y)
-        >>> read = quantifier.read(X)
-        >>> bool((quantifier.predict(read) == quantifier.predict(X)).all())
+        >>> inputs = quantifier.read(X)
+        >>> bool((quantifier.predict(inputs) == quantifier.predict(X)).all())
+        True
+        >>> bool((quantifier.rows(inputs) == quantifier.represent(X)).all())
         True
         """
+        if isinstance(X, Inputs):
+            return X
         check_is_fitted(self, "classes_")
-        return ReadInstances(self._inputs_of(X))
+        return Inputs(self._read(X))
 
-    def score(self, X: Any, y: ArrayLike) -> float:
-        """Minus the absolute error on one bag, so that more is better, as scikit-learn's searches expect."""
-        return -float(absolute_error(prevalence_of(y, self.classes_), self.predict(X)))
+    @abstractmethod
+    def _read(self, X: Any) -> FloatArray:
+        """The classifier's output as an array (n, d); `read` wraps it."""
 
-    def predict_interval(self, X: Any, level: float = 0.95, **options: Any) -> "Interval":
-        """Prevalences of one bag with lower and upper ends: `quanet.predict_interval`, which has the options."""
-        found: Interval = import_module("quanet").predict_interval(self, X, level, **options)
-        return found
+    def rows(self, inputs: ArrayLike) -> FloatArray:
+        """Turn the output of `read` into the rows that `aggregate` needs, one per instance: (n, d) -> (n, d').
 
-    def predict_interval_bags(self, X: Any, bags: Bags, level: float = 0.95, **options: Any) -> "Interval":
-        """Prevalences of bags of a pool X with lower and upper ends: `quanet.predict_interval_bags`."""
-        found: Interval = import_module("quanet").predict_interval_bags(self, X, bags, level, **options)
-        return found
+        This is the place for what needs no other instance of the bag, such as calibration. By default rows are inputs.
+        """
+        return np.asarray(inputs)
 
-    def _aggregate_bags(self, rows: FloatArray, bags: Bags) -> FloatArray:
-        """Prevalences (b, k) of bags of rows (n, d), a bounded number of them at a time."""
+    def represent(self, X: Any) -> FloatArray:
+        """One row per instance: ``rows(read(X))``, (n, d)."""
+        return self.rows(self.read(X).values)
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Estimate the prevalences of any stack of bags of rows: (..., n, d) -> (..., k).
+
+        The estimate of a bag depends neither on the order of its rows nor on other bags.
+        """
+        return self._shrunk(self._aggregate(rows))
+
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
+        """The estimates of the method before shrinkage: (..., n, d) -> (..., k)."""
+        raise NotImplementedError(f"{type(self).__name__} must define `_aggregate`: bags of rows -> prevalences.")
+
+    def _shrunk(self, estimates: FloatArray) -> FloatArray:
+        if not self.shrinkage_:
+            return estimates
+        return estimates + self.shrinkage_ * (self.prior_ - estimates)
+
+    def aggregate_bags(self, rows: FloatArray, bags: Bags) -> FloatArray:
+        """Prevalences (b, k) of bags of rows (n, d), a bounded number of bags at a time."""
         estimates = np.empty((len(bags), len(self.classes_)))
         for positions, stack in bags.gather(rows):
             estimates[positions] = self.aggregate(stack)
         return estimates
 
-    def _inputs(self, X: Any) -> FloatArray:
-        """What `_relearnt` learns from: rows before anything that was learnt from held-out ones, (n, d)."""
-        return self.represent(X)
+    def predict(self, X: Any) -> FloatArray:
+        """Prevalences (k,) of one bag of instances, in the order of `classes_`."""
+        check_is_fitted(self, "classes_")
+        check_not_empty(_num_samples(X))
+        return self.aggregate(self.represent(X))
 
-    def _rows(self, inputs: FloatArray) -> FloatArray:
-        """Rows of inputs: (n, d) -> (n, d)."""
-        return inputs
+    def predict_bags(self, X: Any, bags: Bags) -> FloatArray:
+        """Prevalences (b, k) of bags of a pool X; the classifier reads the pool once."""
+        bags.check_pool(_num_samples(X))
+        check_is_fitted(self, "classes_")
+        check_not_empty(_num_samples(X))
+        return self.aggregate_bags(self.represent(X), bags)
 
-    def _inputs_of(self, X: Any) -> FloatArray:
-        return X.inputs if isinstance(X, ReadInstances) else self._inputs(X)
+    def score(self, X: Any, y: ArrayLike) -> float:
+        """Minus the absolute error on one bag: higher is better, as scikit-learn's searches expect."""
+        return -float(absolute_error(prevalence_of(y, self.classes_), self.predict(X)))
 
-    def _rows_of(self, X: Any) -> FloatArray:
-        return self._rows(X.inputs) if isinstance(X, ReadInstances) else self.represent(X)
+    def predict_interval(self, X: Any, level: float = 0.95, **options: Any) -> "Interval":
+        """Prevalences of one bag with lower and upper ends; `quanet.predict_interval` describes the options."""
+        return cast("Interval", import_module("quanet").predict_interval(self, X, level, **options))
 
-    def _relearnt(self, inputs: FloatArray, codes: IntArray) -> "Quantifier":  # noqa: ARG002
-        """A copy that has learnt from other held-out inputs (m, d); itself where it learns nothing from them."""
+    def predict_interval_bags(self, X: Any, bags: Bags, level: float = 0.95, **options: Any) -> "Interval":
+        """Prevalences of bags of a pool X with lower and upper ends, as `quanet.predict_interval_bags`."""
+        return cast("Interval", import_module("quanet").predict_interval_bags(self, X, bags, level, **options))
+
+    def relearn(self, inputs: FloatArray, codes: IntArray) -> "Quantifier":  # noqa: ARG002
+        """A copy that has learned from other held-out inputs (m, d) of classes (m,) instead of `held_out_`.
+
+        The classifier is not fitted again. Intervals use it to see how estimates vary with the held-out instances.
+        Returns the quantifier itself if it learns nothing from held-out inputs.
+        """
         return self
 
-    def _keep_held(
-        self, inputs: FloatArray, codes: IntArray, lead: FloatArray | None = None, groups: IntArray | None = None
-    ) -> None:
-        # Half the size of doubles, and far more exact than any estimate.
-        self.held_rows_, self.held_codes_ = inputs.astype(np.float32), codes.astype(np.int32)
-        self.held_groups_ = None if groups is None else groups.astype(np.int32)
-        self.lead_ = lead
+    def _keep_held_out(self, held_out: HeldOut) -> None:
+        """Set `held_out_`, and set `shrinkage_` from how well the classifier separates the held-out instances."""
+        self.held_out_ = held_out.compact()
         self.shrinkage_ = 0.0
         if type(self).aggregate is Quantifier.aggregate:
-            once = np.arange(len(codes)) if groups is None else first_copies(groups, codes)
-            readings = self._readings(inputs[once, : len(self.classes_)])
-            self.shrinkage_ = shrinkage_of(self, readings, inputs[once], codes[once])
+            distinct = held_out.each_once()
+            scores = self._readings(distinct.inputs[:, : held_out.k])
+            self.shrinkage_ = shrinkage_of(self, scores, distinct.inputs, distinct.codes)
             warn_of_shrinkage(self.shrinkage_)
 
     def _readings(self, posteriors: FloatArray) -> FloatArray:
-        """What the estimate is made of: posteriors (m, k), or one-hot rows where labels are counted."""
+        """What the estimate is made of: posteriors (m, k), or one-hot rows if the method counts labels."""
         return posteriors
 
-    def _needs_folds(self) -> bool:
-        """Whether `fit` makes folds, which need two instances of every class."""
+    def needs_folds(self) -> bool:
+        """Whether `fit` uses folds, which need at least two instances of every class."""
         member = getattr(self, "quantifier", None)
-        return isinstance(member, Quantifier) and member._needs_folds()  # noqa: SLF001
+        return isinstance(member, Quantifier) and member.needs_folds()
 
     def _learnable(self, X: Any, y: ArrayLike) -> tuple[Any, ArrayLike]:
-        """Instances and labels without classes of one instance, where folds are made; sets `left_out_`, and warns."""
+        """Instances and labels, without classes of one instance if `fit` uses folds; sets `left_out_` and warns."""
         self.left_out_ = ()
-        if not self._needs_folds():
+        if not self.needs_folds():
             return X, y
         X, labels, self.left_out_ = without_single(X, check_labels(y, _num_samples(X)))
         return X, labels
 
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
         """Set `classes_` and `prior_`; return the class of every instance, as a position in `classes_`."""
+        check_parameters(self)
         labels = check_labels(y, _num_samples(X))
         self.classes_ = classes_of(labels)
         if len(self.classes_) < 2:
             raise InvalidData(
-                f"y has one class only, {self.classes_.tolist()[0]!r}; shares need at least two. "
-                "Add labelled instances of the others."
+                f"y has one class only, {self.classes_.tolist()[0]!r}; at least two are needed. "
+                "Add labelled instances of another class."
             )
+        if self.about is not None and self.about.classes != "any":
+            self.about.check_classes(self)
         variants = describe_variants(self.classes_.tolist())
         if variants:
-            advice = "If so, give them one spelling: quanet.data.variants.normalize_labels, or --normalize-labels."
+            advice = "If so, use one spelling: quanet.normalize_labels, or --normalize-labels."
             warnings.warn(f"{variants} {advice}", QuanetWarning, stacklevel=3)
         codes = encode(labels, self.classes_)
         self.prior_ = count(codes, len(self.classes_)) / len(codes)
@@ -209,92 +213,87 @@ class Quantifier(BaseEstimator, ABC):
 
 
 class AggregativeQuantifier(Quantifier):
-    """Base of the quantifiers whose rows are a classifier's posteriors.
+    """Base class of quantifiers whose rows are posteriors of a classifier.
 
-    A subclass writes `_aggregate`, and `_fit_aggregation` if it learns from out-of-fold posteriors. One that writes
-    `aggregate` itself works too; its estimates stay as it makes them.
+    A subclass defines `_aggregate`, and `_fit_aggregation` if it learns from out-of-fold posteriors. If it defines
+    `aggregate` instead of `_aggregate`, its estimates are never shrunk.
 
     Parameters
     ----------
-    classifier : any scikit-learn classifier. None takes logistic regression for numbers and `TextClassifier` for texts;
-        a fitted one stays as it is in ``FrozenEstimator(classifier)``, and X should then be data it has not seen;
-        "precomputed" means that X is the matrix of posteriors (n, k). Columns of a table are matched to the classes by
-        name; those of an array are in the sorted order of the labels, as in `classes_`.
-    cv : how posteriors for learning are made: a number of folds, a held-out share between 0 and 1, or a scikit-learn
-        splitter. In the end the classifier is fitted to all data. Folds follow the order of the data: neighbours
-        (reviews of one product, posts of one day) stay together, so posteriors are as good as on new products and days.
-        Where new data mix with the old ones at random, ``StratifiedKFold(5, shuffle=True)`` matches better.
-        Copies of the same instance are always in the same fold (`quanet.duplicates`).
+    classifier : any scikit-learn classifier. None means logistic regression for numbers and `TextClassifier` for texts.
+        ``FrozenEstimator(classifier)`` is not fitted again; X should then be data it has not seen. "precomputed" means
+        that X is the matrix of posteriors (n, k). Columns of a table are matched to the classes by name; those of an
+        array are in the sorted order of the labels, as in `classes_`.
+    cv : how out-of-fold posteriors are computed: a number of folds, a held-out fraction between 0 and 1, or a
+        scikit-learn splitter. The final classifier is fitted to all data. Folds follow the order of the data:
+        neighbours (reviews of one product, posts of one day) stay together, so that posteriors are as good as on new
+        products and days. If new data resemble a random part of the old data, ``StratifiedKFold(5, shuffle=True)`` is
+        better. Copies of the same instance are always in the same fold (`quanet.data.duplicates`).
     """
 
-    # Whether predicted labels will do, as one-hot rows, for a classifier that has no posteriors.
+    # Whether one-hot rows of predicted labels are enough, for a classifier without posteriors.
     _counts_labels: ClassVar[bool] = False
-    # Whether posteriors of 0 and 1 that are right give the true shares; not where an estimate is pulled elsewhere.
+    # Whether perfect posteriors of 0 and 1 give the true prevalences; False if the method regularises its estimates.
     _exact: ClassVar[bool] = True
-    _reads_posteriors: ClassVar[bool] = True
+    reads_posteriors: ClassVar[bool] = True
 
     def __init__(self, classifier: Any = None, *, cv: Any = 5) -> None:
         self.classifier = classifier
         self.cv = cv
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and learn how its posteriors err."""
+        """Fit the classifier to instances X and labels y (n,), and learn the errors of its posteriors."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         classifier = resolve_classifier(self.classifier, X, self.classes_)
         if not (hasattr(classifier, "predict_proba") or self._counts_labels):
             raise InvalidSetting(
-                f"{type(self).__name__} needs posteriors, and {classifier} has no predict_proba. "
+                f"{type(self).__name__} needs posteriors, but {classifier} has no predict_proba. "
                 f"Wrap it: CalibratedClassifierCV({type(classifier).__name__}())."
             )
         if not self._learns_from_posteriors():
             self.classifier_ = fit_classifier(classifier, X, self.classes_[codes])
             return self
-        fitted = cross_fit_ahead(classifier, X, codes, self.classes_, cv=self.cv)
-        self.classifier_, posteriors, held = fitted.classifier, fitted.posteriors, fitted.held
+        fitted = cross_fit_with_gap(classifier, X, codes, self.classes_, cv=self.cv)
+        self.classifier_, posteriors, held = fitted.classifier, fitted.posteriors, fitted.positions
         unseen = count(codes[held], len(self.classes_)) == 0
         if unseen.any():
             raise InvalidData(
                 f"class {self.classes_[unseen].tolist()[0]!r} has no instance in the held-out part that "
-                f"{type(self).__name__} learns from. Hold out a larger share, or give a number of folds as cv."
+                f"{type(self).__name__} learns from. Hold out a larger fraction, or pass a number of folds as cv."
             )
         self._fit_aggregation(posteriors, codes[held])
-        self._keep_held(posteriors, codes[held], fitted.lead, fitted.groups)
+        self._keep_held_out(HeldOut(posteriors, codes[held], len(self.classes_), fitted.groups, fitted.fold_gap))
         return self
 
-    def represent(self, X: Any) -> FloatArray:
-        """Posteriors of every instance: (n, k)."""
+    def _read(self, X: Any) -> FloatArray:
         check_is_fitted(self, "classifier_")
         return posteriors_of(self.classifier_, X, self.classes_)
 
-    def _inputs(self, X: Any) -> FloatArray:
-        return AggregativeQuantifier.represent(self, X)
+    def rows(self, inputs: ArrayLike) -> FloatArray:
+        """Checked posteriors: (n, k) -> (n, k)."""
+        return check_posteriors(np.asarray(inputs, dtype=float), len(self.classes_))
 
-    def _rows(self, inputs: FloatArray) -> FloatArray:
-        reader = copy(self)
-        reader.classifier_ = FrozenEstimator(PrecomputedPosteriors(self.classes_))
-        return reader.represent(inputs)
-
-    def _relearnt(self, inputs: FloatArray, codes: IntArray) -> Quantifier:
+    def relearn(self, inputs: FloatArray, codes: IntArray) -> Quantifier:
+        """A copy that has learned from other held-out posteriors (m, k) of classes (m,)."""
         if not self._learns_from_posteriors():
             return self
-        relearnt = copy(self)
-        relearnt._fit_aggregation(inputs, codes)  # noqa: SLF001
-        return relearnt
+        return copy(self).fit_aggregation(inputs, codes)
 
     def _readings(self, posteriors: FloatArray) -> FloatArray:
         return one_hot(posteriors) if self._counts_labels else posteriors
 
-    def _needs_folds(self) -> bool:
+    def needs_folds(self) -> bool:
+        """Whether `fit` uses folds: if the method learns from posteriors and the classifier is not already fitted."""
         return self._learns_from_posteriors() and not is_given(self.classifier)
 
     def _learns_from_posteriors(self) -> bool:
-        return type(self)._fit_aggregation is not AggregativeQuantifier._fit_aggregation  # noqa: SLF001
+        return not self._fit_aggregation.__qualname__.startswith("AggregativeQuantifier.")
+
+    def fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> Self:
+        """Learn the errors of posteriors from held-out posteriors (m, k) and their classes (m,), in place."""
+        self._fit_aggregation(posteriors, codes)
+        return self
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        """Learn from posteriors (m, k) of instances that their classifier had not seen, and their classes (m,)."""
-
-
-def _check_not_empty(X: Any) -> None:
-    if _num_samples(X) == 0:
-        check_rows(np.empty((0, 1)))
+        """Learn from posteriors (m, k) of instances that the classifier has not seen, and their classes (m,)."""

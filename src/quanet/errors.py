@@ -1,5 +1,7 @@
-"""Everything quanet raises or warns of, and how messages quote values."""
+"""All errors and warnings of quanet, and how messages quote values."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any
 
@@ -9,7 +11,7 @@ _QUOTING.maxlevel = 3
 
 
 def brief(value: Any) -> str:
-    """A value as a message quotes it: on one line, and short, however long or deep it is.
+    """A short representation of a value on one line, for messages.
 
     Examples
     --------
@@ -19,32 +21,47 @@ def brief(value: Any) -> str:
     return _QUOTING.repr(value).replace("\n", " ")
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for an unknown name: the most similar name, and all names.
+
+    Examples
+    --------
+    >>> nearest("PAC", ["CC", "ACC", "PACC", "EMQ"])
+    "Did you mean 'PACC'? Choose from CC, ACC, PACC, EMQ."
+    """
+    names = list(known)
+    lowered = {known_name.lower(): known_name for known_name in reversed(names)}
+    close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)
+    hint = f"Did you mean {lowered[close[0]]!r}? " if close else ""
+    return f"{hint}Choose from {', '.join(names)}." if names else f"{hint}None are defined."
+
+
 class QuanetError(Exception):
-    """Base of every error that tells a caller what to change."""
+    """Base class of all errors that the caller can fix."""
 
 
 class InvalidData(QuanetError, ValueError):
-    """Instances, labels, posteriors or tables that cannot be used as they are."""
+    """Instances, labels, posteriors or tables that cannot be used."""
 
 
 class InvalidBags(QuanetError, ValueError):
-    """Bags that cannot be drawn from a pool, or that do not fit it."""
+    """Bags that cannot be drawn from a pool, or do not match it."""
 
 
 class InvalidSetting(QuanetError, ValueError):
-    """A parameter, a metric or a classifier that does not do what is asked of it."""
+    """An invalid parameter, metric or classifier."""
 
 
 class InvalidModel(QuanetError, ValueError):
-    """A model folder that is damaged, of another format, or holds what is not trusted."""
+    """A model folder that is damaged, has a different format, or contains untrusted types."""
 
 
 class InvalidPlan(QuanetError, ValueError):
-    """A plan of an experiment that cannot be run as it stands; the message names the line."""
+    """An invalid plan of an experiment; the message names the line."""
 
 
 class InvalidPart(InvalidSetting):
-    """A class or setting in a plan that there is not; `word` is the one at fault."""
+    """An unknown class or setting in a plan; `word` is its name."""
 
     def __init__(self, message: str, word: str) -> None:
         super().__init__(message)
@@ -52,11 +69,11 @@ class InvalidPart(InvalidSetting):
 
 
 class InvalidExperiment(QuanetError, OSError):
-    """A folder of an experiment that is damaged, in use, full or not there."""
+    """An experiment folder that is damaged, in use, full or missing."""
 
 
 class DownloadFailed(QuanetError, OSError):
-    """A file that could not be fetched, or that is not the one it should be."""
+    """A file that could not be downloaded or has the wrong content."""
 
 
 class MissingExtra(QuanetError, ImportError):
@@ -64,4 +81,4 @@ class MissingExtra(QuanetError, ImportError):
 
 
 class QuanetWarning(UserWarning):
-    """Something went on differently from what was asked, and says how."""
+    """The result may differ from what the caller expects; the message explains how."""

@@ -1,18 +1,17 @@
 r"""Errors between prevalence vectors: (..., k), (..., k) -> (...).
 
 `truth` and `estimate` broadcast against each other; the last axis is the classes. Errors that divide by a prevalence
-take `eps`, by which both vectors are smoothed first: :math:`(p + \epsilon) / (1 + k \epsilon)`. The usual value is
-``1 / (2 * bag_size)``; it may be one number or one for every bag.
+have a parameter `eps`, which smooths both vectors first: :math:`(p + \epsilon) / (1 + k \epsilon)`. The usual value is
+``1 / (2 * bag_size)``. It is one number, or one for every bag.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 
 from quanet.arrays import FloatArray
-from quanet.errors import InvalidSetting
+from quanet.errors import InvalidSetting, nearest
 from quanet.simplex import smooth
 
 Eps = float | FloatArray
@@ -30,7 +29,7 @@ def absolute_error(truth: FloatArray, estimate: FloatArray) -> FloatArray:
 
 
 def normalized_absolute_error(truth: FloatArray, estimate: FloatArray) -> FloatArray:
-    r"""NAE: the absolute error over the largest one possible, :math:`2 (1 - \min_c p_c) / k`.
+    r"""NAE: the absolute error divided by the largest possible one, :math:`2 (1 - \min_c p_c) / k`.
 
     Examples
     --------
@@ -65,7 +64,7 @@ def relative_absolute_error(truth: FloatArray, estimate: FloatArray, *, eps: Eps
 
 
 def normalized_relative_absolute_error(truth: FloatArray, estimate: FloatArray, *, eps: Eps) -> FloatArray:
-    r"""NRAE: the relative absolute error over the largest one possible, :math:`(k - 2 + 1 / \min_c p_c) / k`.
+    r"""NRAE: the relative absolute error divided by the largest possible one, :math:`(k - 2 + 1 / \min_c p_c) / k`.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def kullback_leibler_divergence(truth: FloatArray, estimate: FloatArray, *, eps:
     """
     p, q = smooth(truth, eps), smooth(estimate, eps)
     ratio = np.divide(p, q, out=np.ones(np.broadcast_shapes(p.shape, q.shape)), where=p > 0)
-    # The terms cancel almost exactly near the truth, where rounding would leave a tiny negative sum.
+    # Near the truth the terms almost cancel, and rounding could leave a tiny negative sum.
     return np.maximum((p * np.log(ratio)).sum(axis=-1), 0)
 
 
@@ -104,9 +103,9 @@ def normalized_kullback_leibler_divergence(truth: FloatArray, estimate: FloatArr
 
 
 def match_distance(truth: FloatArray, estimate: FloatArray) -> FloatArray:
-    r"""MD: :math:`\sum_{c < k} |\hat P_c - P_c|` of cumulated prevalences, for classes in order.
+    r"""MD: :math:`\sum_{c < k} |\hat P_c - P_c|` of cumulative prevalences, for ordered classes.
 
-    The earth mover's distance between the two when neighbouring classes are one apart.
+    This is the earth mover's distance if neighbouring classes have distance 1.
 
     Examples
     --------
@@ -117,7 +116,7 @@ def match_distance(truth: FloatArray, estimate: FloatArray) -> FloatArray:
 
 
 def bias(truth: FloatArray, estimate: FloatArray) -> FloatArray:
-    r"""Signed error :math:`\hat p_c - p_c` of every class: (..., k). Over the classes it sums to zero.
+    r"""Signed error :math:`\hat p_c - p_c` of every class: (..., k). It sums to zero over the classes.
 
     Examples
     --------
@@ -129,7 +128,11 @@ def bias(truth: FloatArray, estimate: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is known of an error: its function, its short name, whether it takes `eps`, whether classes are ordered."""
+    """An error: its function and short name, and what it needs.
+
+    `smoothed` states that the function needs `eps`, `ordered` that it needs ordered classes, and `per_class` that it
+    returns one number per class.
+    """
 
     function: Callable[..., FloatArray]
     name: str
@@ -155,7 +158,7 @@ METRICS = {
 
 
 def find_metric(metric: str | Callable[..., FloatArray]) -> Metric:
-    """The `Metric` of a short name ("ae", "rae", ...) or of a function; one of your own is taken as it is.
+    """The `Metric` of a short name ("ae", "rae", ...) or of a function, which may be your own.
 
     Examples
     --------
@@ -166,7 +169,5 @@ def find_metric(metric: str | Callable[..., FloatArray]) -> Metric:
         known = (entry for entry in METRICS.values() if entry.function is metric)
         return next(known, Metric(metric, getattr(metric, "__name__", "error")))
     if metric not in METRICS:
-        near = get_close_matches(metric.lower(), METRICS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InvalidSetting(f"no metric is called {metric!r}; there are {', '.join(METRICS)}.{hint}")
+        raise InvalidSetting(f"Unknown metric {metric!r}. {nearest(metric, METRICS)}")
     return METRICS[metric]

@@ -1,4 +1,4 @@
-"""How far a long piece of work is, for whoever wants to know: work says it here, and need not know who listens."""
+"""Progress of long computations: they report it here, and a listener such as a progress bar displays it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def report(what: str, done: float) -> None:
-    """Say which share of a piece of work is done; nothing happens where nobody listens.
+    """Report the fraction of a computation that is done. Without a listener, nothing happens.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def report(what: str, done: float) -> None:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Inside, a listener hears what is reported."""
+    """Within the block, reports go to this listener."""
     token = _listener.set(listener)
     try:
         yield

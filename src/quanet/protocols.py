@@ -1,21 +1,23 @@
 """Protocols: how bags are drawn from a labelled pool. They produce only row numbers.
 
-A bag's instances come class by class, in no order that a quantifier may use. Within a bag an instance occurs once,
-unless its class has fewer instances than the bag needs: then the class is drawn from with replacement.
+The instances of a bag are ordered by class; quantifiers must not depend on their order. An instance occurs once in a
+bag, unless its class has fewer instances than the bag needs. The class is then drawn with replacement.
 """
 
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
+from quanet.data.grouping import ByGroup as ByGroup
 from quanet.errors import InvalidBags, InvalidSetting, QuanetWarning
-from quanet.grouping import ByGroup as ByGroup
+from quanet.parameters import Constraints, check_parameters, whole
 from quanet.simplex import (
     check_prevalences,
     classes_of,
@@ -29,21 +31,20 @@ from quanet.simplex import (
 
 Seed = np.random.Generator | int
 
-BINARY_GRID = (
-    0.01,
-    *(step / 20 for step in range(1, 20)),
-    0.99,
-)  # of the second class, as in the paper
-GRID_POINTS = 2000  # a grid over more classes is as fine as this many points allow, and no finer than 1/20
-AT_A_TIME = 2**15  # random numbers drawn at a time: they stay in a core's cache
+# Prevalences of the second of two classes, as in the paper of QuaNet.
+BINARY_GRID = (0.01, *(step / 20 for step in range(1, 20)), 0.99)
+MAX_GRID_POINTS = 2000  # of the grid for more classes, whose step is at least 1/20
+BATCH = 2**15  # random numbers drawn at a time: they fit into the cache of a core
 
 
 class Protocol(ABC):
-    """A way to draw bags. Subclasses say how many instances of each class go into every bag."""
+    """A way to draw bags. A subclass defines `counts`: how many instances of each class every bag has."""
+
+    allowed_values: ClassVar[Constraints] = {"bag_size": whole(1), "repeats": whole(1)}
 
     @abstractmethod
     def counts(self, available: IntArray, *, rng: np.random.Generator) -> IntArray:
-        """Instances of every class in every bag, (b, k), for a pool that has `available` (k,) of each."""
+        """Number of instances of each class in every bag, (b, k), for a pool with `available` (k,) of each class."""
 
     def draw(self, y: ArrayLike, *, rng: Seed, classes: ArrayLike | None = None) -> Bags:
         """Draw bags from a pool with labels `y`.
@@ -52,14 +53,15 @@ class Protocol(ABC):
         ----------
         y : (n,) labels of the pool.
         rng : a generator, or the seed of one.
-        classes : (k,) sorted, when they are more than those in `y`.
+        classes : (k,) sorted classes, if `y` does not contain all of them.
         """
-        bags = self._drawn(y, rng=rng, classes=classes)
+        bags = self.draw_quietly(y, rng=rng, classes=classes)
         _check_size(int(bags.sizes[0]), np.size(y))
         return bags
 
-    def _drawn(self, y: ArrayLike, *, rng: Seed, classes: ArrayLike | None = None) -> Bags:
-        """As `draw`, without a warning where bags are larger than the pool."""
+    def draw_quietly(self, y: ArrayLike, *, rng: Seed, classes: ArrayLike | None = None) -> Bags:
+        """Draw bags as `draw` does, but do not warn if they are larger than the pool."""
+        check_parameters(self)
         rng = np.random.default_rng(rng)
         names = classes_of(y) if classes is None else np.asarray(classes)
         codes = encode(y, names)
@@ -78,9 +80,9 @@ class APP(Protocol):
     ----------
     bag_size : instances in a bag.
     repeats : bags of every prevalence.
-    prevalences : (m, k), or (m,) shares of the second of two classes. None takes the paper's 21 values for two classes,
-        0.01, 0.05, 0.10, ..., 0.95, 0.99, and for more classes a grid over the simplex: multiples of 1/20, or of the
-        smallest 1/m whose grid has at most 2,000 points.
+    prevalences : (m, k), or (m,) for the second of two classes. None means, for two classes, the 21 values 0.01, 0.05,
+        0.10, ..., 0.95, 0.99, and for more classes a grid over the simplex: multiples of 1/20, or of the smallest 1/m
+        whose grid has at most 2,000 points.
 
     Examples
     --------
@@ -96,7 +98,6 @@ class APP(Protocol):
 
     def counts(self, available: IntArray, *, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
         """Every prevalence of the grid, rounded to whole instances, `repeats` times."""
-        _check_positive(bag_size=self.bag_size, repeats=self.repeats)
         return np.repeat(to_counts(self.grid(len(available)), self.bag_size), self.repeats, axis=0)
 
     def grid(self, k: int) -> FloatArray:
@@ -109,13 +110,21 @@ class APP(Protocol):
         if k == 2:
             positive = np.array(BINARY_GRID)
             return np.column_stack([1 - positive, positive])
-        steps = next((m for m in range(20, 1, -1) if grid_size(k, m) <= GRID_POINTS), 1)
+        steps = next((m for m in range(20, 1, -1) if grid_size(k, m) <= MAX_GRID_POINTS), 1)
         return grid(k, steps)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UPP(Protocol):
-    """Uniform prevalence protocol: prevalences uniform on the simplex, each another one.
+class RandomProtocol(Protocol):
+    """Base of protocols that draw `repeats` bags of `bag_size` instances at random prevalences."""
+
+    bag_size: int = 500
+    repeats: int = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UPP(RandomProtocol):
+    """Uniform prevalence protocol: the prevalences of every bag are drawn uniformly from the simplex.
 
     Parameters
     ----------
@@ -128,45 +137,35 @@ class UPP(Protocol):
     Bags(20 bags of 100 instances)
     """
 
-    bag_size: int = 500
-    repeats: int = 1000
-
     def counts(self, available: IntArray, *, rng: np.random.Generator) -> IntArray:
         """Uniform prevalences, rounded to whole instances."""
-        _check_positive(bag_size=self.bag_size, repeats=self.repeats)
         return to_counts(draw_uniformly(self.repeats, len(available), rng=rng), self.bag_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NPP(Protocol):
-    """Natural prevalence protocol: bags drawn at random from the pool, whatever their classes.
+class NPP(RandomProtocol):
+    """Natural prevalence protocol: bags are drawn at random from the pool, regardless of the classes.
 
-    Parameters
-    ----------
-    bag_size : instances in a bag.
-    repeats : number of bags.
+    The prevalences of `repeats` bags of `bag_size` instances vary around those of the pool.
 
     Examples
     --------
-    >>> NPP(bag_size=100, repeats=20).draw(["a", "b", "c"] * 50, rng=0)
-    Bags(20 bags of 100 instances)
+    >>> bags = NPP(bag_size=100, repeats=200).draw(["a", "b", "b", "b"] * 50, rng=0)
+    >>> bags.prevalences.mean(axis=0).round(2)
+    array([0.25, 0.75])
     """
 
-    bag_size: int = 500
-    repeats: int = 1000
-
     def counts(self, available: IntArray, *, rng: np.random.Generator) -> IntArray:
-        """Class counts of a random draw: without replacement where the pool is large enough."""
-        _check_positive(bag_size=self.bag_size, repeats=self.repeats)
+        """Class counts of a random draw, without replacement if the pool is large enough."""
         if self.bag_size <= available.sum():
-            # The marginal method is exact for pools of any size; the other one needs memory linear in it.
+            # The method "marginals" is exact for pools of any size; the other one needs memory linear in it.
             return rng.multivariate_hypergeometric(available, self.bag_size, size=self.repeats, method="marginals")
         return rng.multinomial(self.bag_size, available / available.sum(), size=self.repeats)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dirichlet(Protocol):
-    """Prevalences from a Dirichlet distribution: a large `alpha` keeps them near its mean, a small one near a corner.
+    """Prevalences from a Dirichlet distribution: near its mean for a large `alpha`, near the vertices for a small one.
 
     Parameters
     ----------
@@ -187,25 +186,18 @@ class Dirichlet(Protocol):
 
     def counts(self, available: IntArray, *, rng: np.random.Generator) -> IntArray:
         """Dirichlet prevalences, rounded to whole instances."""
-        _check_positive(bag_size=self.bag_size, repeats=self.repeats)
         k = len(available)
         alpha = np.asarray(self.alpha, dtype=float)
         if alpha.shape not in {(), (k,)} or not (alpha > 0).all():
-            raise InvalidSetting(f"alpha is one positive number or {k} of them, one for each class; got {self.alpha}.")
+            raise InvalidSetting(f"alpha must be a positive number, or one for each of {k} classes; got {self.alpha}.")
         return to_counts(rng.dirichlet(np.broadcast_to(alpha, k), size=self.repeats), self.bag_size)
-
-
-def _check_positive(**settings: int) -> None:
-    for name, value in settings.items():
-        if value < 1:
-            raise InvalidSetting(f"{name} must be at least 1; got {value}.")
 
 
 def _check_size(size: int, pool: int) -> None:
     if size > pool:
         warnings.warn(
-            f"The bags have {size:,} instances, but the pool has {pool:,}: instances occur several times in a bag, "
-            f"and all bags are alike. Use a bag_size of {max(1, pool // 2):,} or less.",
+            f"The bags have {size:,} instances, but the pool has {pool:,}. So instances occur several times in a bag, "
+            f"and all bags are similar. Use a bag_size of {max(1, pool // 2):,} or less.",
             QuanetWarning,
             stacklevel=3,
         )
@@ -217,7 +209,7 @@ def _check_counts(protocol: str, counts: IntArray, available: IntArray, names: L
         name = names[missing].tolist()[0]
         raise InvalidBags(
             f"{protocol} needs at least one instance of every class in the pool; class {name!r} has none. "
-            "Add instances of it, give prevalences without it, or draw with NPP."
+            "Add instances of it, pass prevalences without it, or use NPP."
         )
 
 
@@ -228,10 +220,10 @@ def _draw_instances(codes: IntArray, counts: IntArray, rng: np.random.Generator)
     pool = np.argsort(codes, kind="stable")
     starts = np.concatenate([[0], np.cumsum(count(codes, counts.shape[1]))])
     indices = np.empty((len(counts), counts[0].sum()), dtype=np.intp)
-    together = max(1, AT_A_TIME // indices.shape[1])
-    uniforms = np.empty(together * indices.shape[1])
-    for start in range(0, len(counts), together):
-        chunk = slice(start, start + together)
+    batch = max(1, BATCH // indices.shape[1])
+    uniforms = np.empty(batch * indices.shape[1])
+    for start in range(0, len(counts), batch):
+        chunk = slice(start, start + batch)
         out = indices[chunk].reshape(-1)
         rng.random(out=uniforms[: len(out)])
         kernels.draw_by_class(pool, starts, counts[chunk], uniforms, out)

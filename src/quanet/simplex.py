@@ -1,4 +1,4 @@
-"""Prevalence vectors: count them, check them, draw them, lay a grid over them."""
+"""Prevalence vectors: encode labels, count classes, check, smooth, project and draw prevalences."""
 
 import math
 
@@ -23,13 +23,13 @@ def encode(labels: ArrayLike, classes: LabelArray) -> IntArray:
         codes = np.where(classes[codes] == values, codes, -1)
     else:
         known = {value: position for position, value in enumerate(classes.tolist())}
-        found = [known.get(value, -1) for value in values.ravel().tolist()]
-        codes = np.array(found, dtype=np.intp).reshape(values.shape)
+        positions = [known.get(value, -1) for value in values.ravel().tolist()]
+        codes = np.array(positions, dtype=np.intp).reshape(values.shape)
     if (codes < 0).any():
         unknown = values[codes < 0].tolist()[0]
         raise InvalidData(
-            f"label {unknown!r} is not one of the classes {classes.tolist()}. "
-            "Drop those instances, or fit on data that has them."
+            f"Label {unknown!r} is not one of the classes {classes.tolist()}. "
+            "Drop these instances, or fit to data that contain them."
         )
     return codes
 
@@ -48,7 +48,7 @@ def classes_of(labels: ArrayLike) -> LabelArray:
     except TypeError:
         kinds = sorted({type(value).__name__ for value in values.tolist()})
         raise InvalidData(
-            f"the labels mix {' and '.join(kinds)}, which have no common order. Convert them to one type."
+            f"The labels mix {' and '.join(kinds)}, which have no common order. Convert them to one type."
         ) from None
 
 
@@ -61,13 +61,13 @@ def count(codes: IntArray, k: int) -> IntArray:
     array([[1, 0, 2],
            [0, 3, 0]])
     """
-    bags = codes.reshape(math.prod(codes.shape[:-1]), codes.shape[-1])  # also of bags without instances
+    bags = codes.reshape(math.prod(codes.shape[:-1]), codes.shape[-1])  # also correct for empty bags
     shifted = bags + k * np.arange(len(bags))[:, None]
     return np.bincount(shifted.ravel(), minlength=len(bags) * k).reshape(*codes.shape[:-1], k)
 
 
 def prevalence_of(labels: ArrayLike, classes: ArrayLike) -> FloatArray:
-    """Share of every class among the labels: (..., n), (k,) -> (..., k).
+    """Prevalence of every class among the labels: (..., n), (k,) -> (..., k).
 
     Examples
     --------
@@ -77,25 +77,27 @@ def prevalence_of(labels: ArrayLike, classes: ArrayLike) -> FloatArray:
     names = np.asarray(classes)
     codes = encode(labels, names)
     if codes.shape[-1] == 0:
-        raise InvalidBags("a bag with no instance has no prevalence. Leave empty bags out.")
+        raise InvalidBags("A bag without instances has no prevalence. Leave empty bags out.")
     return count(codes, len(names)) / codes.shape[-1]
 
 
 def check_prevalences(prevalences: ArrayLike, *, k: int | None = None) -> FloatArray:
-    """Return `prevalences` as floats (..., k), or say which vector is off the simplex."""
+    """Return `prevalences` as floats (..., k), or raise an error that names the first invalid vector."""
     values = np.asarray(prevalences, dtype=float)
     if values.ndim == 0 or (k is not None and values.shape[-1] != k):
-        raise InvalidData(f"prevalences need {k or 'k'} classes on their last axis; their shape is {values.shape}.")
+        raise InvalidData(f"Prevalences must have {k or 'k'} classes on the last axis; got shape {values.shape}.")
     off = ~(np.isfinite(values).all(axis=-1) & (values >= 0).all(axis=-1))
     off |= np.abs(values.sum(axis=-1) - 1) > 1e-6
     if off.any():
-        worst = values.reshape(-1, values.shape[-1])[off.ravel()][0]
-        raise InvalidData(f"{worst.tolist()} is no prevalence vector: shares are at least 0 and sum to 1.")
+        invalid = values.reshape(-1, values.shape[-1])[off.ravel()][0]
+        raise InvalidData(
+            f"{invalid.tolist()} is not a prevalence vector: its elements must be at least 0 and sum to 1."
+        )
     return values
 
 
 def smooth(prevalences: FloatArray, eps: float | FloatArray) -> FloatArray:
-    r"""Move prevalences away from zero: :math:`(p + \epsilon) / (1 + k \epsilon)`; `eps` a number or one for every bag.
+    r"""Move prevalences away from zero: :math:`(p + \epsilon) / (1 + k \epsilon)`; `eps` is one number or one per bag.
 
     Examples
     --------
@@ -122,7 +124,7 @@ def project(points: FloatArray) -> FloatArray:
 
 
 def grid(k: int, steps: int) -> FloatArray:
-    """Every prevalence vector of `k` classes whose shares are multiples of 1 / steps: (C(steps + k - 1, k - 1), k).
+    """Every prevalence vector of `k` classes whose elements are multiples of 1 / steps: (C(steps + k - 1, k - 1), k).
 
     Examples
     --------
@@ -131,9 +133,9 @@ def grid(k: int, steps: int) -> FloatArray:
            [0.5, 0.5],
            [1. , 0. ]])
     """
-    if steps == 1:  # what many classes have, and quickly
+    if steps == 1:  # a fast path, for many classes
         return np.ascontiguousarray(np.eye(k)[::-1])
-    counts = np.arange(steps + 1)[:, None]  # grown one class at a time: the shares so far
+    counts = np.arange(steps + 1)[:, None]  # built one class at a time
     for _ in range(k - 2):
         left = steps - counts.sum(axis=1)
         repeated = np.repeat(counts, left + 1, axis=0)
@@ -167,3 +169,8 @@ def to_counts(prevalences: FloatArray, n: int) -> IntArray:
     rank = np.argsort(np.argsort(floors - exact, axis=-1, kind="stable"), axis=-1, kind="stable")
     counts: IntArray = floors.astype(np.intp) + (rank < missing)
     return counts
+
+
+def one_hot(posteriors: FloatArray) -> FloatArray:
+    """Predicted labels as rows of 0 and 1, from posteriors: (m, k) -> (m, k)."""
+    return np.asarray(np.eye(posteriors.shape[1])[posteriors.argmax(axis=1)])

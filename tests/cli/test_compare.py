@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from quanet.answers import comparing
-from quanet.answers.comparing import Outcome
 from quanet.cli import compare
+from quanet.workflows import compare as workflow
+from quanet.workflows.compare import MethodOutcome
 
 from .conftest import draw
 from .made_tables import labelled, one_line
@@ -39,10 +39,10 @@ def test_methods_are_ranked_with_significance(call, tables):
     assert said["methods"][0]["ae_p"] is None
     assert said["methods"][-1]["ae_p"] < 0.001
     assert said["methods"][0]["bags"] == 42
-    assert "made of other methods" in said["not_run"]["OneVsRest"]
+    assert "combines other methods" in said["not_run"]["OneVsRest"]
     assert "three ordered classes" in said["not_run"]["OEMQ"]
-    assert "200 instances to learn from, 200 to draw from" in err
-    assert "text 'review' (guessed), label 'sentiment' (guessed)" in err
+    assert "200 training instances, 200 test instances" in err
+    assert "text 'review' (detected), label 'sentiment' (detected)" in err
 
 
 def test_the_screen_shows_the_best_first(call, tables, tmp_path):
@@ -51,8 +51,8 @@ def test_the_screen_shows_the_best_first(call, tables, tmp_path):
         *("--report", "report.md"),
     )
     assert code == 0
-    assert out.splitlines()[0].split(" has the least KLD")[0] in ("EMQ", "CC")
-    for words in ("Holm's correction", "Cramér-Rao", "Not run", "OneVsRest"):
+    assert out.splitlines()[0].split(" has the smallest KLD")[0] in ("EMQ", "CC")
+    for words in ("Holm's correction", "smallest possible error", "could not run on these data", "OneVsRest"):
         assert words in " ".join(out.split())
     assert "EMQ" in (tmp_path / "report.md").read_text()
 
@@ -63,9 +63,9 @@ def test_one_method_alone_has_nobody_to_be_tested_against(call, tables, tmp_path
     table.to_csv(tmp_path / "gaps.csv", index=False)
     code, out, err = call("compare", tables[0], "gaps.csv", "--methods", "emq", *FEW, "--format", "table")
     assert code == 0
-    assert out.startswith("EMQ has the least AE, 0.0")
-    assert "Not run" not in out
-    assert "gaps.csv: 10 rows left out (no text)" in err
+    assert out.startswith("EMQ has the smallest AE of 1 method (0.0")
+    assert "could not run" not in out
+    assert "gaps.csv: 10 rows skipped (no text)" in err
 
 
 def test_numbers_and_groups(call, tmp_path):
@@ -78,21 +78,21 @@ def test_numbers_and_groups(call, tmp_path):
         *("--protocol", "by:date:month", "-o", "methods.csv"),
     )
     assert (code, out) == (0, "")
-    assert "features x, y (guessed)" in err
+    assert "features x, y (detected)" in err
     found = pd.read_csv(tmp_path / "methods.csv")
     assert found["method"].tolist() == ["PACC"]
     assert found["bags"].tolist() == [3]
 
 
 def test_an_interruption_shows_what_is_finished(call, monkeypatch, tables):
-    real = comparing._results
+    real = workflow._results
 
     def interrupted(name, *args):
         if name == "EMQ":
             signal.raise_signal(signal.SIGINT)
         return real(name, *args)
 
-    monkeypatch.setattr(comparing, "_results", interrupted)
+    monkeypatch.setattr(workflow, "_results", interrupted)
     code, out, err = call("compare", *tables, "--methods", "acc,cc,emq,pacc", *FEW)
     assert code == 130
     assert [one["method"] for one in json.loads(out)["methods"]] in (["ACC", "CC"], ["CC", "ACC"])
@@ -112,10 +112,10 @@ def test_what_is_wrong_is_one_line(call, tables, tmp_path):
     assert "does not know the label 'neutral'" in one_line(err)
     assert "no column 'txt'" in one_line(call("compare", train, test, "--text", "txt")[2])
     table[table["sentiment"] == "neutral"].to_csv(tmp_path / "one.csv", index=False)
-    assert "holds one class only" in one_line(call("compare", "one.csv", "one.csv", "--label", "sentiment")[2])
-    assert "there is no file" in one_line(call("compare", train, "nothing.csv")[2])
+    assert "contains a single class" in one_line(call("compare", "one.csv", "one.csv", "--label", "sentiment")[2])
+    assert "does not exist" in one_line(call("compare", train, "nothing.csv")[2])
     table.assign(sentiment=None).to_csv(tmp_path / "empty.csv", index=False)
-    assert "none of its 60 rows can be used (no label: 60)" in one_line(
+    assert "none of the 60 rows can be used (no label: 60)" in one_line(
         call("compare", "empty.csv", test, "--label", "sentiment")[2]
     )
 
@@ -124,10 +124,10 @@ def test_what_is_wrong_is_one_line(call, tables, tmp_path):
     ("words", "said"),
     [
         (("--methods", "cc,emqq"), "Did you mean EMQ"),
-        (("--methods", "cc,all"), "quick and all stand alone"),
-        (("--methods", ","), "name at least one method"),
+        (("--methods", "cc,all"), "quick and all cannot be combined with names"),
+        (("--methods", ","), "Name at least one method"),
         (("--metric", "rea"), "Did you mean 'rae'"),
-        (("--protocol", "paper"), "no protocol is called 'paper'"),
+        (("--protocol", "paper"), "Unknown protocol 'paper'"),
     ],
 )
 def test_a_wrong_call_is_exit_code_2(call, tables, words, said):
@@ -139,10 +139,10 @@ def test_a_wrong_call_is_exit_code_2(call, tables, words, said):
 def test_a_bar_hears_of_a_training_within_a_method(monkeypatch):
     written = Console(file=StringIO(), force_terminal=True, width=100)
     monkeypatch.setattr(compare, "notes", written)
-    with compare._progress(["CC", "QuaNet"]) as (move, hear):
-        move(Outcome("CC", None, 0.1, left=95.0))
-        hear("words", 0.5)
-        hear("network", 0.25)
+    with compare._method_progress(["CC", "QuaNet"]) as (advance, listener):
+        advance(MethodOutcome("CC", None, 0.1, left=95.0))
+        listener("words", 0.5)
+        listener("network", 0.25)
     shown = written.file.getvalue()
     assert "QuaNet" in shown
-    assert "its training: about" in shown
+    assert "training: about" in shown

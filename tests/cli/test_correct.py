@@ -31,7 +31,7 @@ def test_the_answer_is_that_of_correct_rate(call, file):
         assert said["total"][name]["judged"] == pytest.approx((table["judge"] == name).mean())
     assert said["calibration"] == "part"
     assert said["labelled"] == known.sum()
-    assert "taken as a random part" in err
+    assert "count as a random part" in err
 
 
 def test_groups_are_rows(call, file, tmp_path):
@@ -44,7 +44,6 @@ def test_groups_are_rows(call, file, tmp_path):
     assert len(table) == 2 * 4 * 2
     assert (table["n"][::2].sum(), set(table["date"])) == (600, {f"2024-0{month}" for month in range(1, 5)})
     assert ((table["lower"] <= table["estimate"]) & (table["estimate"] <= table["upper"])).all()
-    assert "of 8 groups whose interval is wider than 20 points" in err
 
 
 def test_the_screen_shows_the_answer_first_and_how_the_judge_errs(call, file):
@@ -52,8 +51,8 @@ def test_the_screen_shows_the_answer_first_and_how_the_judge_errs(call, file):
     assert code == 0
     lines = out.splitlines()
     assert lines[0].startswith("bad: 4")
-    assert "where the judge says" in lines[0]
-    for words in ("What the judge says, by human label", "judge: good"):
+    assert "the judge's uncorrected rate is" in " ".join(out.split())
+    for words in ("How the judge errs", "human label"):
         assert words in out
 
 
@@ -62,21 +61,20 @@ def test_every_output_headlines_the_class_asked_for(call, file, tmp_path, name):
     ask = ("correct", file, *ASKED, "--by", "model", "--class", name, "--force")
     said = json.loads(call(*ask, "--format", "json", "--report", "report.md")[1])
     assert said["class"] == name
-    assert said["answer"].startswith(f"{name}: {said['total'][name]['estimate']:.1%}")
+    assert said["answer"].startswith(f"{name}: {100 * said['total'][name]['estimate']:.1f} %")
     assert call(*ask, "--format", "table")[1].startswith(f"{name}: ")
     report = (tmp_path / "report.md").read_text()
-    assert report.split("\n\n")[1].lstrip("*").startswith(f"{name} ")
+    assert report.split("\n\n")[1].lstrip("*").startswith(f"{name}: ")
 
 
 def test_every_output_says_by_whose_labels_groups_are_corrected(call, file, tmp_path):
     ask = ("correct", file, *ASKED, "--by", "model")
-    code, out, err = call(*ask, "--format", "json", "--report", "report.md")
+    code, out, _ = call(*ask, "--format", "json", "--report", "report.md")
     assert code == 0
     said = json.loads(out)
     assert said["errors"]["differ"] is False
     assert {row["labels_used"] for row in said["groups"]} <= {"own", "all"}
     for sentence in said["errors"]["assumptions"]:
-        assert sentence in err
         assert sentence in (tmp_path / "report.md").read_text()
     assumed = json.loads(call(*ask, "--format", "json", "--same-errors")[1])
     assert {row["labels_used"] for row in assumed["groups"]} == {"all"}
@@ -89,12 +87,12 @@ def test_labels_may_come_from_elsewhere_or_be_chosen(call, file, tmp_path):
     table.drop(columns="human").to_csv(tmp_path / "rest.csv", index=False)
     code, out, err = call("correct", "rest.csv", "--calibration", "labelled.csv", *ASKED)
     assert code == 0
-    assert "which only tell how the judge errs" in err
+    assert "human labels." in err
     apart = json.loads(out)
     assert apart["calibration"] == "apart"
     code, out, err = call("correct", file, *ASKED, "--chosen")
     assert code == 0
-    assert "which only tells how the judge errs" in err
+    assert "count as a random part" not in err
     assert json.loads(out)["total"] == apart["total"]
 
 
@@ -105,7 +103,7 @@ def test_scores_and_more_classes(call, file, tmp_path):
     code, _, err = call("correct", file, "--human", "human", "--judge", "judge", "--scores")
     assert code == 1
     assert "row 1: " in one_line(err)
-    assert "is not a score. For labels, leave out --scores." in one_line(err)
+    assert "is not a score. If the column contains labels, omit --scores." in one_line(err)
     table = judged()
     third = table.index % 3 == 0
     table.loc[third, "judge"] = "so-so"
@@ -126,7 +124,7 @@ def test_rows_without_a_judgement_are_left_out_and_those_without_a_group_are_one
     sizes = pd.read_csv(StringIO(out)).groupby("model")["n"].first()
     assert sizes.sum() == 590
     assert sizes["(empty)"] == 10
-    assert "Left out: 10 rows with no judgement." in err
+    assert "Skipped: 10 rows with no judgement." in err
     assert "no group" not in err
     assert "590 judged rows" in err
 
@@ -139,7 +137,7 @@ def test_a_report_is_written(call, file, tmp_path):
 def test_what_is_wrong_is_one_line(call, file, tmp_path):
     code, out, err = call("correct", file, "--human", "humna", "--judge", "judge")
     assert (code, out) == (1, "")
-    assert "has no column 'humna'; its columns are 'human'" in one_line(err)
+    assert "has no column 'humna'. Its columns are 'human'" in one_line(err)
     table = judged()
     table.loc[table["human"] == "bad", "human"] = ""
     table.to_csv(tmp_path / "good.csv", index=False)
@@ -149,7 +147,7 @@ def test_what_is_wrong_is_one_line(call, file, tmp_path):
     assert "'bad' has 3 human labels" in one_line(call("correct", "few.csv", *ASKED)[2])
     assert "is not a date" in one_line(call("correct", file, *ASKED, "--by", "model:month")[2])
     (tmp_path / "there.csv").write_text("mine")
-    assert "there.csv is there already" in one_line(call("correct", file, *ASKED, "-o", "there.csv")[2])
+    assert "there.csv already exists" in one_line(call("correct", file, *ASKED, "-o", "there.csv")[2])
     assert (tmp_path / "there.csv").read_text() == "mine"
     assert call("correct", file, *ASKED, "-o", "there.csv", "--force")[0] == 0
     assert (tmp_path / "there.csv").read_text() != "mine"
@@ -169,7 +167,7 @@ def test_labels_are_written_as_they_are(call, tmp_path):
     table.to_csv(tmp_path / "odd.csv", index=False)
     code, out, _ = call("correct", "odd.csv", *ASKED, "--by", "model", "--format", "table")
     assert code == 0
-    assert "judge: :smile:" in out
+    assert ":smile:" in out
     assert out.startswith("[red]: ")
     assert call("correct", "odd.csv", *ASKED, "-o", "odd.txt")[0] == 0
     assert ":smile:" in (tmp_path / "odd.txt").read_text()

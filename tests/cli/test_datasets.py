@@ -90,7 +90,7 @@ def test_fetch_suggests_the_nearest_name(site):
 def test_fetch_of_what_is_not_there_is_an_error_with_the_address(site, tmp_path):
     printed = call("fetch", "hp", "--mirror", site.url)
     assert printed.exit_code == 1
-    assert re.search(f"Error: .*answers 404 .*{site.url}/hp/hp_train.txt by hand", printed.stderr)
+    assert re.search(f"Error: .*returned 404 .*save {site.url}/hp/hp_train.txt as", printed.stderr)
 
 
 def test_show_counts_classes_words_and_dates(site, tmp_path):
@@ -105,7 +105,7 @@ def test_show_counts_classes_words_and_dates(site, tmp_path):
         assert "train: 3 instances" in printed.stdout
         assert "test: 3 instances" in printed.stdout
         assert "0.6667" in printed.stdout
-        assert "words in a text: 1 to 2" in printed.stdout
+        assert "words per text: 1 to 2" in printed.stdout
         assert "1 repeated texts" in printed.stdout
         assert "dates: 2020-05 to 2020-05" in printed.stdout
         assert "pos  [b]good[/b] film" in printed.stdout  # not taken for markup
@@ -128,15 +128,15 @@ def test_show_knows_bags_and_many_classes(site, tmp_path):
     printed = call("show", str(tmp_path / "T1B"))
     assert printed.exit_code == 0
     assert "and 2 more" in printed.stdout
-    assert "numbers in an instance: 4" in printed.stdout
+    assert "features: 4" in printed.stdout
     assert "dev: 3 bags" in printed.stdout
     assert "test: 4 bags" in printed.stdout
     (tmp_path / "T1B" / "test_prevalences.txt").unlink()
-    assert "their true prevalences are not there" in call("show", str(tmp_path / "T1B")).stdout
+    assert "their true prevalences are not available" in call("show", str(tmp_path / "T1B")).stdout
 
 
 def test_show_of_nothing_is_an_error(site, tmp_path):
-    for name, message in ((str(tmp_path / "gone.csv"), "there is no file"), ("kindle", "quanet datasets fetch kindle")):
+    for name, message in ((str(tmp_path / "gone.csv"), "does not exist"), ("kindle", "quanet datasets fetch kindle")):
         printed = call("show", name)
         assert printed.exit_code == 1
         assert re.search(f"^Error: .*{message}.*\n$", printed.stderr)
@@ -179,7 +179,7 @@ def test_after_an_interruption_the_next_call_goes_on(sent, code, site, tmp_path,
     out, err = running.communicate(timeout=60)
     assert running.returncode == code
     assert out == ""
-    assert ("What was received is kept" in err) == (sent == signal.SIGINT)
+    assert ("Run the same command to resume" in err) == (sent == signal.SIGINT)
     assert "Traceback" not in err
     kept = part.stat().st_size
     site.stall, site.asked = 0, []

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 import quanet
-from quanet.diagnostics import overlap
-from quanet.diagnostics.overlap import SeenTexts, remember_texts
-from quanet.persist.folder import facts_of
+from quanet.data import duplicates
+from quanet.data.duplicates import hash_training_texts
+from quanet.diagnostics import text_drift
+from quanet.diagnostics.text_drift import TrainingOverlap
+from quanet.persist.load import facts_of
 
 from .conftest import draw
 
@@ -41,7 +43,7 @@ def fitted(call, models):
 def test_rows_written_three_times_make_the_model_of_rows_written_once(call, files, fitted):
     folder, said = fitted
     assert "copies of earlier" not in said["once"]
-    assert "800 rows (66.7%) are copies of earlier ones. They share a fold with these." in said["thrice"]
+    assert "800 rows (66.7%) are copies of earlier ones; copies share a fold." in said["thrice"]
     assert facts_of(folder / "thrice")["duplicates"] == 800
     assert "800 rows are copies of others" in (folder / "thrice" / "README.md").read_text()
     errors = [facts_of(folder / name)["held_out"]["error"] for name in ("once", "thrice")]
@@ -59,7 +61,7 @@ def test_different_labels_of_copies_are_reported(call, files, tmp_path):
     other = table[:20].assign(sentiment=np.where(table.sentiment[:20] == "negative", "positive", "negative"))
     pd.concat([table, other]).to_csv(tmp_path / "both.csv", index=False)
     _, _, err = call("fit", "both.csv", "--text", "review", "--method", "EMQ", "-o", "model")
-    assert "copies of 20 of them have different labels" in err
+    assert "copies of 20 rows have different ones" in err
 
 
 def test_predict_counts_the_texts_that_the_model_was_trained_on(call, files, model, tmp_path):
@@ -83,12 +85,13 @@ def test_a_model_that_does_not_remember_its_texts_says_nothing_of_them(call, fil
 
 
 def test_a_part_of_many_training_texts_tells_how_many_come_again(monkeypatch):
-    monkeypatch.setattr(overlap, "MOST", 200)
+    for module in (duplicates, text_drift):
+        monkeypatch.setattr(module, "MAX_HASHES", 200)
     texts, _ = draw(0.5, 2000, 3)
     others, _ = draw(0.5, 1000, 4)
-    kept = remember_texts(texts)
+    kept = hash_training_texts(texts)
     assert len(kept) == 200
-    seen = SeenTexts(kept)
+    seen = TrainingOverlap(kept)
     seen.add(texts[:1000])
     seen.add(others)
     assert seen.count == pytest.approx(1000, abs=120)
@@ -101,7 +104,7 @@ def test_a_poor_model_is_called_poor_with_what_would_help(call, tmp_path):
     )
     code, _, err = call("fit", "poor.csv", "--text", "review", "--method", "EMQ", "-o", "model")
     assert code == 0
-    assert "Warning: This is a poor model: it errs by" in err
+    assert "Warning: This is a poor model: its mean error is" in err
     assert "More labelled rows would help: about" in err
 
 
@@ -119,4 +122,4 @@ def test_classes_that_are_confused_most_are_named(call, tmp_path):
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "three.csv", index=False)
     _, _, err = call("fit", "three.csv", "--method", "EMQ", "-o", "model")
-    assert "Fewer classes would help: 'awful' and 'bad' are confused most often" in err
+    assert "Fewer classes would help: merge 'awful' and 'bad'" in err

@@ -43,11 +43,11 @@ def test_errors_are_those_of_the_library(call, model, file):
 def test_the_screen_shows_the_answer_first(call, model, file):
     code, out, err = call("evaluate", model, file, "--repeats", "1", "--format", "table")
     assert code == 0
-    assert out.startswith("EMQ errs by ")
-    assert "intervals hold the truth in" in " ".join(out.split())
-    for words in ("TrainPrevalence", "least possible", "covered", "APP: 21 prevalences x 1 bags of 150"):
+    assert out.startswith("EMQ is off by ")
+    assert "of the 95 % intervals contain the truth" in " ".join(out.split())
+    for words in ("TrainPrevalence", "smallest possible error", "covered", "APP: 21 prevalences x 1 bags of 150"):
         assert words in " ".join(out.split())
-    assert "There are 300 labelled instances, so bags have 150 instead of 500." in err
+    assert "Bags have 150 instances instead of 500, because the file has 300 labelled instances." in err
 
 
 def test_a_files_own_groups_can_be_the_bags(call, model, file, tmp_path):
@@ -70,16 +70,16 @@ def test_a_model_that_says_no_columns_takes_the_only_ones_that_can_be_it(call, m
     quanet.save(quanet.load(model), tmp_path / "plain")
     code, _, err = call("evaluate", "plain", file, "--label", "sentiment", "--repeats", "1", "-o", "errors.txt")
     assert code == 0
-    assert "text 'review' (guessed)" in err
-    assert (tmp_path / "errors.txt").read_text().startswith("EMQ errs by ")
+    assert "text column 'review' (detected)" in err
+    assert (tmp_path / "errors.txt").read_text().startswith("EMQ is off by ")
     labelled().drop(columns=["product", "date"]).to_csv(tmp_path / "two.csv", index=False)
     code, _, err = call("evaluate", "plain", "two.csv", "--repeats", "1")
     assert code == 0
-    assert "label 'sentiment' (guessed)" in err
+    assert "label column 'sentiment' (detected)" in err
     labelled().rename(columns={"review": "opinion"}).to_csv(tmp_path / "renamed.csv", index=False)
     code, _, err = call("evaluate", model, "renamed.csv", "--repeats", "1")
     assert code == 0
-    assert "text 'opinion' (guessed, as there is no 'review')" in err
+    assert "text column 'opinion' (detected, since 'review' is missing)" in err
     labelled()[["sentiment", "product", "date"]].to_csv(tmp_path / "none.csv", index=False)
     assert "no column 'review'" in one_line(call("evaluate", model, "none.csv")[2])
 
@@ -104,8 +104,8 @@ def test_a_method_without_posteriors_stands_beside_the_training_shares_alone(cal
     assert call("fit", "train.csv", *words)[0] == 0
     code, out, _ = call("evaluate", "model", "train.csv", "--repeats", "1", "--bag-size", "30", "--format", "table")
     assert code == 0
-    assert "CC" not in out.split("Mean (standard deviation)")[0]
-    assert "least possible" not in out
+    assert "CC" not in out.split("All labelled instances")[0]
+    assert "smallest possible" not in out
 
 
 def test_rows_without_a_label_are_left_out(call, model, tmp_path):
@@ -114,24 +114,24 @@ def test_rows_without_a_label_are_left_out(call, model, tmp_path):
     table.to_csv(tmp_path / "gaps.csv", index=False)
     code, _, err = call("evaluate", model, "gaps.csv", "--repeats", "1")
     assert code == 0
-    assert "290 of 300 rows: 10 left out (no label)" in err
+    assert "290 of 300 rows: 10 skipped (no label)" in err
 
 
 def test_what_is_wrong_is_one_line(call, model, file, tmp_path):
     code, out, err = call("evaluate", model, file, "--label", "sentimnt")
     assert (code, out) == (1, "")
-    assert "no column 'sentimnt'; its columns are 'sentiment'" in one_line(err)
+    assert "no column 'sentimnt'. Its columns are 'sentiment'" in one_line(err)
     assert "does not know the label 'lamp'" in one_line(call("evaluate", model, file, "--label", "product")[2])
     one = labelled()
     one[one["sentiment"] == "negative"].to_csv(tmp_path / "one.csv", index=False)
     assert "class 'positive' has none" in one_line(call("evaluate", model, "one.csv")[2])
-    assert "there is no folder" in one_line(call("evaluate", "nothing", file)[2])
+    assert "the folder nothing does not exist" in one_line(call("evaluate", "nothing", file)[2])
     assert "is not a date" in one_line(call("evaluate", model, file, "--protocol", "by:product:month")[2])
     quanet.save(Monitor(EMQ()).fit(*Gaussians().draw([0.5, 0.5], 60, rng=0)), tmp_path / "watch")
-    assert "holds Monitor, which estimates no shares" in one_line(call("evaluate", "watch", file)[2])
+    assert "contains a Monitor, which does not estimate shares" in one_line(call("evaluate", "watch", file)[2])
     (tmp_path / "there.json").write_text("mine")
     for option in ("-o", "--report", "--bags"):
-        assert "there.json is there already" in one_line(call("evaluate", model, file, option, "there.json")[2])
+        assert "there.json already exists" in one_line(call("evaluate", model, file, option, "there.json")[2])
     assert (tmp_path / "there.json").read_text() == "mine"
 
 
@@ -139,7 +139,7 @@ def test_what_is_wrong_is_one_line(call, model, file, tmp_path):
     ("words", "said"),
     [
         (("--protocol", "apq"), "Did you mean 'app'"),
-        (("--protocol", "by:date:moon"), "is no period"),
+        (("--protocol", "by:date:moon"), "Unknown period"),
         (("--bag-size", "1"), "--bag-size"),
         (("--level", "2"), "--level"),
     ],

@@ -29,7 +29,7 @@ def test_a_plan_is_run_shown_continued_and_packed(home, monkeypatch, capsys):
     assert re.search(r"SVM-KLD +0/2", printed)
     assert "2 done, 4 missing, 0 failed" in printed
     assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1") == 0
-    assert "2/6 cells are there" in capsys.readouterr().err
+    assert "2/6 cells already exist" in capsys.readouterr().err
     assert call(monkeypatch, "experiment", "pack", "plan", "-o", "packed") == 0
     assert "4 files" in capsys.readouterr().out
     assert len(read_cells(home / "packed")) == 6
@@ -44,32 +44,32 @@ def test_a_damaged_cell_is_a_line_of_warning(home, monkeypatch, capsys):
     assert call(monkeypatch, *words) == 0
     warned = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Warning: ")]
     assert len(warned) == 1
-    assert "will be made again" in warned[0]
+    assert "will be computed again" in warned[0]
 
 
 def test_a_failed_cell_is_one_line_and_exit_code_1(home, monkeypatch, capsys):
     (home / "plan.toml").write_text(PLAN + '[methods.BAD]\nkind = "QuaNet"\nclassifier = "text"\ndevice = "[none]"\n')
     assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1", "-o", "out") == 1
     printed = capsys.readouterr().err
-    lines = [line for line in printed.splitlines() if line.startswith("Failed: ")]
-    assert [line.split(":")[1] for line in lines] == [" words, BAD, run 0", " words, BAD, run 1"]
-    assert "device '[none]' cannot be used" in lines[0]
+    lines = [line for line in printed.splitlines() if line.startswith("Error: ")]
+    assert [line.split(":")[1] for line in lines] == [" words, BAD, run 0 failed", " words, BAD, run 1 failed"]
+    assert "device '[none]' is not available" in lines[0]
     assert "6 of 8 cells are in out" in printed
     assert call(monkeypatch, "experiment", "show", "out") == 0
     shown = capsys.readouterr().out
     assert "6 done, 0 missing, 2 failed" in shown
-    assert "failed words, BAD, run 1" in shown
+    assert "failed: words, BAD, run 1" in shown
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run", "nothing.toml"), "the plan nothing.toml cannot be read"),
-        (("run", "plan.toml", "--only", "method=CX"), "the plan has no method 'CX'. Did you mean 'CC'?"),
-        (("run", "plan.toml", "--engine", "spark"), "there is no engine 'spark'"),
+        (("run", "nothing.toml"), "The plan nothing.toml cannot be read"),
+        (("run", "plan.toml", "--only", "method=CX"), "The plan has no method 'CX'. Did you mean 'CC'?"),
+        (("run", "plan.toml", "--engine", "spark"), "Unknown engine 'spark'"),
         (("run", "wrong.toml"), "wrong.toml, line 16: quanet has no 'EQM'. Did you mean 'EMQ'?"),
-        (("show", "nowhere"), "nowhere is no folder of an experiment"),
-        (("pack", "nowhere", "-o", "packed"), "nowhere is no folder of an experiment"),
+        (("show", "nowhere"), "nowhere is not an experiment folder"),
+        (("pack", "nowhere", "-o", "packed"), "nowhere is not an experiment folder"),
     ],
 )
 def test_a_wrong_call_is_one_line(home, monkeypatch, capsys, words, message):
@@ -88,12 +88,12 @@ def test_a_plan_instead_of_results_says_where_they_are(home, monkeypatch, capsys
     ):
         assert call(monkeypatch, "experiment", *verb) == 1
         said = capsys.readouterr().err
-        assert "plan.toml is a plan, and this needs its folder of results." in said
+        assert "plan.toml is a plan. Pass its results folder instead." in said
         assert "quanet experiment run plan.toml writes to plan" in said
     only = ("--only", "method=CC,run=0")
     assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1", *only) == 0
     assert call(monkeypatch, "experiment", "table", "plan.toml") == 1
-    assert "needs its folder of results, which is plan." in capsys.readouterr().err
+    assert "Pass its results folder instead: plan." in capsys.readouterr().err
 
 
 def test_what_was_not_asked_for_is_not_missing(home, monkeypatch, capsys):
@@ -150,7 +150,7 @@ def test_a_signal_ends_the_work_and_is_no_keyboard_interrupt(home, number, code)
         except KeyboardInterrupt:
             pytest.fail("a training would have taken it for its own end")
 
-    with pytest.raises(SystemExit) as ended, console.ended_by_signals():
+    with pytest.raises(SystemExit) as ended, console.exit_on_signals():
         train()
     assert ended.value.code == code
     assert signal.getsignal(number) is before
@@ -160,4 +160,4 @@ def test_a_signal_ends_the_work_and_is_no_keyboard_interrupt(home, number, code)
 def test_time_left_is_said_in_round_numbers(seconds, said):
     from quanet.experiments.runner import Fact
 
-    assert experiment._left(Fact(None, 0.0, "", 1, 2, seconds)) == said
+    assert experiment._time_left(Fact(None, 0.0, "", 1, 2, seconds)) == said

@@ -7,10 +7,10 @@ import pytest
 
 import quanet
 from quanet import EMQ
-from quanet.data.streams import Source
-from quanet.nn import estimator
-from quanet.persist import folder as persist
-from quanet.persist.folder import facts_of
+from quanet.data.streams import TableSource
+from quanet.nn import quanet as estimator
+from quanet.persist import save as persist
+from quanet.persist.load import facts_of
 
 from .conftest import draw
 
@@ -27,7 +27,7 @@ def one_line(err):
 def test_it_says_what_it_took_counts_classes_and_tells_errors(call, files):
     code, out, err = call("fit", files / "train.csv", "--method", "emq", "-o", "model")
     assert (code, out) == (0, "")
-    assert "text 'review' (guessed), label 'sentiment' (guessed)" in err
+    assert "text 'review' (detected), label 'sentiment' (detected)" in err
     assert "800 of 800 rows" in err
     assert "negative" in err
     assert "EMQ" in err
@@ -80,7 +80,7 @@ def test_numbers_instead_of_texts(call, tmp_path):
     call_it = ("fit", "train.csv", "--features", "width,height", "--label", "kind", "--method", "ACC", "-o", "model")
     code, _, err = call(*call_it)
     assert code == 0
-    assert "299 of 300 rows: 1 left out (a number is missing)" in err
+    assert "299 of 300 rows: 1 skipped (a number is missing)" in err
     assert quanet.load(tmp_path / "model").classes_.tolist() == [1, 2]
     code, out, err = call("predict", "model", "train.csv")
     assert code == 0
@@ -88,7 +88,7 @@ def test_numbers_instead_of_texts(call, tmp_path):
 
 
 def test_without_torch_it_is_emq_and_says_so(call, files, monkeypatch):
-    monkeypatch.setattr("quanet.cli.making.find_spec", lambda name: None)
+    monkeypatch.setattr("quanet.cli.fit.find_spec", lambda name: None)
     code, _, err = call("fit", files / "train.csv", "-o", "model")
     assert code == 0
     assert "EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'." in err
@@ -118,7 +118,7 @@ def test_rows_without_text_or_label_are_left_out_and_counted(call, tmp_path):
     table.to_csv(tmp_path / "train.csv", index=False)
     code, _, err = call("fit", "train.csv", "--method", "EMQ", "-o", "model")
     assert code == 0
-    assert "197 of 200 rows: 2 left out (no text), 1 left out (no label)" in err
+    assert "197 of 200 rows: 2 skipped (no text), 1 skipped (no label)" in err
 
 
 def test_an_existing_model_stays_unless_forced(call, files, tmp_path):
@@ -127,7 +127,7 @@ def test_an_existing_model_stays_unless_forced(call, files, tmp_path):
     saved = (tmp_path / "model" / "config.json").read_bytes()
     code, _, err = call(*first)
     assert code == 1
-    assert "model is there already. Give another name, or --force" in one_line(err)
+    assert "model already exists. Choose another name, or replace the model with --force" in one_line(err)
     assert (tmp_path / "model" / "config.json").read_bytes() == saved
     assert call(*first, "--force", "--seed", "3")[0] == 0
     assert facts_of(tmp_path / "model")["seed"] == 3
@@ -138,7 +138,7 @@ def test_a_folder_of_other_things_is_never_replaced(call, files, tmp_path):
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
     code, _, err = call("fit", files / "train.csv", "-o", "thesis", "--force")
     assert code == 1
-    assert "is not empty, and no quanet model" in one_line(err)
+    assert "is not empty and is not a quanet model" in one_line(err)
     assert (tmp_path / "thesis" / "chapter.txt").exists()
 
 
@@ -148,20 +148,24 @@ def test_a_folder_of_other_things_is_never_replaced(call, files, tmp_path):
         (
             "review,sentiment\na b c,pos\n",
             ["--text", "revew"],
-            "no column 'revew'; its columns are 'review', 'sentiment'",
+            "no column 'revew'. Its columns are 'review', 'sentiment'",
         ),
-        ("review,mood\n" + "a b c,good\n" * 5, ["--label", "mood"], "'mood' holds one class only, 'good'"),
-        ("review,mood\n" + "a b c,good\n" * 5 + "a b c,bad\n", ["--label", "mood"], "class 'bad' has one instance"),
+        ("review,mood\n" + "a b c,good\n" * 5, ["--label", "mood"], "'mood' contains a single class, 'good'"),
+        (
+            "review,mood\n" + "a b c,good\n" * 5 + "a b c,bad\n",
+            ["--label", "mood"],
+            "Class 'bad' has only one",
+        ),
         (
             "review,id\n" + "".join(f"a b c,r{n}\n" for n in range(300)),
             ["--label", "id"],
             "300 different labels in 300 rows",
         ),
-        ("review,mood\na b c,\n,good\n", ["--label", "mood"], "none of its 2 rows can be used"),
+        ("review,mood\na b c,\n,good\n", ["--label", "mood"], "none of the 2 rows can be used"),
         ("", [], "train.csv is empty"),
         ("review,mood\n", ["--text", "review", "--label", "mood"], "train.csv has no rows"),
-        ("review,mood\na,b,c\n", [], "line 2: row 1 has 3 cells, but there are 2 columns"),
-        ("a,b,mood\nx y z,u v w,1\n", ["--label", "mood"], "several columns may be the text; there are 'a', 'b'"),
+        ("review,mood\na,b,c\n", [], "line 2: row 1 has 3 cells, but the table has 2 columns"),
+        ("a,b,mood\nx y z,u v w,1\n", ["--label", "mood"], "several columns may be the text: 'a', 'b'"),
         ("n,mood\n1,x\n2,y\n", ["--label", "mood"], "If the instances are numbers, name their columns: --features"),
         ("n,mood\n1,x\ntwo,y\n", ["--features", "n", "--label", "mood"], "row 2: 'two' in column 'n' is not a number"),
     ],
@@ -183,16 +187,16 @@ def test_another_encoding_is_named_with_its_row_and_then_read(call, tmp_path, en
     words = ("fit", "train.csv", "-o", "model", "--method", "EMQ")
     code, _, err = call(*words)
     assert code == 1
-    assert ("line 9" if encoding == "latin-1" else "begins as UTF-16 does") in one_line(err)
+    assert ("line 9" if encoding == "latin-1" else "is UTF-16, not utf-8") in one_line(err)
     assert call(*words, "--encoding", encoding)[0] == 0
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--method", "EMQQ"], "there is no 'EMQQ'. Did you mean EMQ?"),
-        (["--method", "TextClassifier"], "not a method that estimates shares"),
-        (["--set", "cv"], "is not key=value"),
+        (["--method", "EMQQ"], "Unknown name 'EMQQ'. Did you mean EMQ?"),
+        (["--method", "TextClassifier"], "does not estimate shares"),
+        (["--set", "cv"], "is not of the form key=value"),
         (["--method", "EMQ", "--set", "folds=3"], "has no setting 'folds'"),
         (["--method", "EMQ", "--set", "tol=much"], "got 'much'"),
         (["--text", "review", "--features", "id"], "not both"),
@@ -210,7 +214,7 @@ def interrupt(*_, **__):
 
 
 @pytest.mark.parametrize(
-    ("place", "name"), [(Source, "chunks"), (EMQ, "fit"), (EMQ, "_relearnt"), (persist, "write_new")]
+    ("place", "name"), [(TableSource, "chunks"), (EMQ, "fit"), (EMQ, "relearn"), (persist, "write_new")]
 )
 def test_ctrl_c_leaves_what_was_there(call, files, monkeypatch, tmp_path, place, name):
     words = ("fit", files / "train.csv", "--method", "EMQ", "-o", "model", "-q")
@@ -225,11 +229,11 @@ def test_ctrl_c_leaves_what_was_there(call, files, monkeypatch, tmp_path, place,
     assert np.isfinite(quanet.load(tmp_path / "model").predict(["good film", "bad one"])).all()
 
 
-@pytest.mark.parametrize(("method", "why"), [("EMQ", "There are too few held-out"), ("CC", "CC keeps no held-out")])
+@pytest.mark.parametrize(("method", "why"), [("EMQ", "there are too few held-out"), ("CC", "CC has no held-out")])
 def test_errors_that_cannot_be_measured_are_not_made_up(call, tmp_path, method, why):
     texts, labels = draw(0.5, 30, 3)
     pd.DataFrame({"text": texts, "label": labels}).to_csv(tmp_path / "train.csv", index=False)
     code, _, err = call("fit", "train.csv", "--method", method, "-o", "model")
     assert code == 0
-    assert f"{why} instances to measure errors by" in err
+    assert f"Expected errors are unknown, since {why} instances" in err
     assert facts_of(tmp_path / "model")["held_out"] == {}

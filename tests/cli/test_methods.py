@@ -3,7 +3,8 @@ import re
 
 import pytest
 
-from quanet.methods.listing import FAMILIES, all_methods, describe_method, family_of
+from quanet.catalogue.listing import all_methods, describe_method
+from quanet.methods.about import FAMILIES
 
 
 def test_all_methods_are_listed(call):
@@ -27,10 +28,10 @@ def test_they_can_be_chosen_by_classes_and_family(call):
 def test_one_is_shown_in_full(call):
     code, out, _ = call("methods", "emq")
     assert code == 0
-    for words in ("Expectation maximization", "any number of classes", "Saerens", "'bcts'", "steps at most"):
+    for words in ("Expectation maximization", "any number of classes", "Saerens", "'bcts'", "maximum number of steps"):
         assert words in out
     _, out, _ = call("methods", "emq", "--json")
-    assert json.loads(out)["settings"]["max_iter"] == {"default": "1000", "means": "steps at most."}
+    assert json.loads(out)["settings"]["max_iter"] == {"default": "1000", "means": "maximum number of steps."}
 
 
 def test_an_unknown_one_is_a_wrong_call_that_names_the_nearest(call):
@@ -41,7 +42,7 @@ def test_an_unknown_one_is_a_wrong_call_that_names_the_nearest(call):
 
 @pytest.mark.parametrize("name", all_methods())
 def test_every_method_has_a_family_and_says_what_its_settings_mean(name):
-    assert family_of(all_methods()[name]) in FAMILIES
+    assert all_methods()[name].about.family in FAMILIES
     found = describe_method(name.upper())
     assert found["name"] == name
     assert found["summary"].endswith(".")

@@ -76,7 +76,7 @@ def test_a_model_keeps_a_command_that_a_shell_can_read(call, files, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "text,label\nça va bien,x\n".encode("latin-1"), "is not utf-8"),
+        ("a.csv", "text,label\nça va bien,x\n".encode("latin-1"), "is not valid utf-8"),
         ("a.xlsx", b"PK", "is a spreadsheet. Save its sheet as CSV"),
         ("a.csv", b"text,label\na b c,x\nd,e,f,g\n", "row 2 has 4 cells"),
     ],
@@ -97,7 +97,7 @@ def test_where_no_column_is_text_features_are_advised(call, tmp_path):
 
 def test_a_spreadsheets_csv_is_shown_as_it_is_read(call, tmp_path):
     (tmp_path / "a.csv").write_bytes("text;label\ncafé noir;gut\nthé vert;schön\n".encode("cp1252"))
-    assert "is not utf-8" in one_line(call("datasets", "show", "a.csv")[2])
+    assert "is not valid utf-8" in one_line(call("datasets", "show", "a.csv")[2])
     code, out, _ = call("datasets", "show", "a.csv", "--encoding", "cp1252")
     assert code == 0
     assert "schön" in out
@@ -108,8 +108,8 @@ def test_a_spreadsheets_csv_is_shown_as_it_is_read(call, tmp_path):
     ("words", "message"),
     [
         (("--seed", "-1"), "--seed"),
-        (("--encoding", "undefined"), "there is no encoding 'undefined'"),
-        (("--encoding", "utf\x008"), "there is no encoding"),
+        (("--encoding", "undefined"), "Unknown encoding 'undefined'"),
+        (("--encoding", "utf\x008"), "Unknown encoding"),
         (("--date-format", "%Q"), "is not a date format"),
     ],
 )
@@ -123,8 +123,8 @@ def test_a_value_that_no_option_takes_is_a_wrong_call(call, model, files, words,
     ("words", "message"),
     [
         (("--classifier", "..:x"), "does not name a class"),
-        (("--method", "os:getcwd"), "is not a class of estimators"),
-        (("--method", "json:JSONDecoder"), "is not a class of estimators"),
+        (("--method", "os:getcwd"), "is not an estimator class"),
+        (("--method", "json:JSONDecoder"), "is not an estimator class"),
         (("--classifier", "EMQ"), "is not a classifier"),
         (("--set", "cv=1979-05-27"), "is a date or a time"),
         (("--set", "cv=" + "[" * 5000), "cv of PACC must be a number of folds"),
@@ -198,7 +198,7 @@ def test_features_without_a_name_are_a_wrong_call(call, files):
 def test_an_address_that_is_none_is_one_line(call):
     code, _, err = call("datasets", "fetch", "imdb", "--mirror", "http://[")
     assert code == 1
-    assert "is not a web address" in one_line(err)
+    assert "is not a valid URL" in one_line(err)
 
 
 def test_a_refused_plan_leaves_nothing_behind(call, tmp_path):

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from quanet import EMQ, save
-from quanet.answers import estimating
-from quanet.data.streams import Source
+from quanet.data.streams import TableSource
+from quanet.workflows import predict as workflow
 
 from .conftest import draw
 from .test_fit import interrupt, one_line
@@ -59,7 +59,7 @@ def test_the_same_from_every_format_and_from_standard_input(call, model, files, 
 def test_chunks_change_nothing(call, model, files, monkeypatch):
     words = ("predict", model, files / "new.csv", "--by", "date:month", "-q")
     whole = call(*words)[1]
-    monkeypatch.setattr("quanet.data.streams.MOST_CHARACTERS", 2000)
+    monkeypatch.setattr("quanet.data.streams.MAX_CHARACTERS", 2000)
     assert call(*words)[1] == whole
 
 
@@ -67,7 +67,7 @@ STARTS = {
     "csv": b"product,class,estimate",
     "json": b'{\n "source":',
     "parquet": b"PAR1",
-    "txt": b"product      n   positive   95% interval",
+    "txt": b"positive 55.0 % (53.8 to 56.1 %)",
     "html": b"<!doctype html>",
     "md": b"# Shares in ",
 }
@@ -84,7 +84,7 @@ def test_the_ending_says_what_is_written(call, model, files, tmp_path, ending):
     assert b"[red]" not in content
     code, _, err = call("predict", model, files / "new.csv", "-o", f"shares.{ending}")
     assert code == 1
-    assert "is there already" in one_line(err)
+    assert "already exists" in one_line(err)
     assert (tmp_path / f"shares.{ending}").read_bytes() == content
 
 
@@ -97,7 +97,7 @@ def test_a_picture_and_a_report_beside_the_answer(call, model, files, tmp_path):
     assert "2024-02" in out
     assert (tmp_path / "trend.png").read_bytes().startswith(b"\x89PNG")
     assert b"2024-02" in (tmp_path / "report.html").read_bytes()
-    assert "Picture: trend.png" in err
+    assert "Chart: trend.png" in err
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -107,8 +107,8 @@ def test_a_table_fits_its_screen(call, model, files, monkeypatch, width):
         "predict", model, files / "new.csv", "--by", "product", "--by", "date:month", "--format", "table"
     )
     assert code == 0
-    assert "95% interval" in out
-    assert "all" in out
+    assert "95 % intervals" in out
+    assert "Total" in out
     assert max(map(len, out.splitlines())) <= width
 
 
@@ -132,7 +132,7 @@ def test_another_name_of_the_only_text_column_is_guessed(call, model, files, tmp
     pd.read_csv(files / "new.csv").rename(columns={"review": "body"}).to_csv(tmp_path / "new.csv", index=False)
     code, _, err = call("predict", model, "new.csv")
     assert code == 0
-    assert "text 'body' (guessed, as there is no 'review')" in err
+    assert "text column 'body' (detected, since 'review' is missing)" in err
 
 
 def test_labels_that_the_model_does_not_know_are_a_warning(call, model, files, tmp_path):
@@ -142,7 +142,7 @@ def test_labels_that_the_model_does_not_know_are_a_warning(call, model, files, t
     code, out, err = call("predict", model, "new.csv", "-q")
     assert code == 0
     assert err.count("\n") == 1
-    assert "column 'sentiment' has 10 rows of labels that the model does not know, such as 'neutral'" in err
+    assert "Column 'sentiment' has 10 rows with labels that the model does not know, such as 'neutral'" in err
     assert json.loads(out)["total"]["n"] == 100
 
 
@@ -153,7 +153,7 @@ def test_a_model_without_facts_and_without_held_out_rows_answers_too(call, files
     save(CC().fit(train["review"].tolist(), train["sentiment"]), tmp_path / "plain")
     code, out, err = call("predict", "plain", files / "new.csv", "--by", "product")
     assert code == 0
-    assert "Warning: CC has kept no held-out rows" in err
+    assert "Warning: CC has no held-out instances" in err
     assert err.count("Warning") == 1
     assert len(json.loads(out)["groups"]) == 2
 
@@ -161,11 +161,11 @@ def test_a_model_without_facts_and_without_held_out_rows_answers_too(call, files
 @pytest.mark.parametrize(
     ("content", "words", "message"),
     [
-        ("date,product\n2024-01-01,lamp\n", [], "no column 'review'; its columns are"),
+        ("date,product\n2024-01-01,lamp\n", [], "no column 'review'. Its columns are"),
         (
             "review,day\na b c,1\n",
             ["--by", "date:day"],
-            "new.csv has no column 'date'; its columns are 'day', 'review'",
+            "new.csv has no column 'date'. Its columns are 'day', 'review'",
         ),
         (
             "review,date\na b,2024-01-31\nc d,31/01/2024\n",
@@ -177,10 +177,10 @@ def test_a_model_without_facts_and_without_held_out_rows_answers_too(call, files
             ["--by", "date:week"],
             "row 1: '2024-02-30' in column 'date' is not a date in ISO 8601",
         ),
-        ('review\n" "\n', [], "none of its 1 rows can be used (no text: 1)"),
+        ('review\n" "\n', [], "none of the 1 rows can be used (no text: 1)"),
         ("review\n", [], "new.csv has no rows"),
         ("", [], "new.csv is empty"),
-        ("review\na,b\n", [], "row 1 has 2 cells, but there are 1 columns"),
+        ("review\na,b\n", [], "row 1 has 2 cells, but the table has 1 columns"),
     ],
 )
 def test_bad_tables_are_one_line(call, model, tmp_path, content, words, message):
@@ -201,10 +201,10 @@ def test_dates_written_in_another_way(call, model, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nothing", "new.csv"], "there is no folder nothing"),
-        (["other", "new.csv"], "other is no quanet model: it has no config.json"),
-        (["MODEL", "nothing.csv"], "there is no file nothing.csv"),
-        (["MODEL", "new.csv", "-o", "nowhere/shares.csv"], "there is no folder nowhere"),
+        (["nothing", "new.csv"], "the folder nothing does not exist"),
+        (["other", "new.csv"], "other is not a quanet model: it has no config.json"),
+        (["MODEL", "nothing.csv"], "The file nothing.csv does not exist"),
+        (["MODEL", "new.csv", "-o", "nowhere/shares.csv"], "Folder nowhere does not exist"),
         (["MODEL", "new.csv", "--plot", "trend.bmp"], "trend.bmp"),
     ],
 )
@@ -228,7 +228,7 @@ def test_a_wrong_call_is_exit_code_2(call, model, files, words):
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [(Source, "chunks"), (EMQ, "read"), (estimating, "predict_interval_bags"), (estimating, "diagnose")],
+    [(TableSource, "chunks"), (EMQ, "read"), (workflow, "predict_interval_bags"), (workflow, "diagnose")],
 )
 def test_ctrl_c_leaves_nothing(call, model, files, monkeypatch, tmp_path, place, name):
     monkeypatch.setattr(place, name, interrupt)

@@ -52,5 +52,5 @@ def test_dates_go_with_their_instances():
     data = Dataset(["a", "b", "c"], [0, 1, 0], dates=["2001", "2002", "2003"])
     assert data.take(np.array([2, 0])).dates.tolist() == ["2003", "2001"]
     assert data.without(0).dates.tolist() == ["2002"]
-    with pytest.raises(InvalidData, match="there are 2 instances but 1 dates"):
+    with pytest.raises(InvalidData, match="Got 2 instances but 1 dates"):
         Dataset(["a", "b"], [0, 1], dates=["2001"])

@@ -108,7 +108,7 @@ def test_bags_without_published_prevalences_can_be_read_but_not_scored(tmp_path)
     assert isinstance(test, BagFiles)
     assert len(test.pool()[1]) == 4
     assert "4 bags in test_samples" in repr(test)
-    with pytest.raises(InvalidBags, match="no true prevalences of test_samples"):
+    with pytest.raises(InvalidBags, match="no true prevalences for test_samples"):
         _ = test.prevalences
     assert read_task([tmp_path / "a.zip"]).test is None
 
@@ -133,12 +133,15 @@ def changed(tmp_path, **files):
         ({"training_data.txt": b"label,0\nx,1.0\n"}, "cannot be read as a LeQua file"),
         ({"training_data.txt": b"label,text\nx,good\n"}, "cannot be read as a LeQua file"),
         ({"training_data.txt": b"label,0\n"}, "has no instances"),
-        ({"training_data.txt": vectors(np.ones((3, 4)), [0, 1, 2])}, "trains on 3 classes but has prevalences of 2"),
+        (
+            {"training_data.txt": vectors(np.ones((3, 4)), [0, 1, 2])},
+            "have 3 classes but prevalences 2",
+        ),
         ({"dev_samples/1.txt": None}, "2 bags in dev_samples but 3 rows in dev_prevalences.txt; .* is 1"),
         ({"dev_prevalences.txt": b"id,0,1\n0,1,0\n0,1,0\n1,1,0\n"}, "3 bags in dev_samples but 3 rows"),
-        ({"dev_prevalences.txt": b"id,0,1\n0,0.5,0.4\n1,1,0\n2,1,0\n"}, r"those of bag 0 are \[0.5, 0.4\]"),
-        ({"dev_prevalences.txt": b"id,0,1\n0,1.5,-0.5\n1,1,0\n2,1,0\n"}, "those of bag 0"),
-        ({"dev_prevalences.txt": b"id,0\n0,1\n1,1\n2,1\n"}, "there is one class"),
+        ({"dev_prevalences.txt": b"id,0,1\n0,0.5,0.4\n1,1,0\n2,1,0\n"}, r"bag 0 has \[0.5, 0.4\]"),
+        ({"dev_prevalences.txt": b"id,0,1\n0,1.5,-0.5\n1,1,0\n2,1,0\n"}, "bag 0 has"),
+        ({"dev_prevalences.txt": b"id,0\n0,1\n1,1\n2,1\n"}, "it has one class"),
         ({"dev_prevalences.txt": b"number,0,1\n0,1,0\n"}, "is not a table of `id`"),
         ({"dev_prevalences.txt": b"id,0,1\nx,1,0\n"}, "is not a table of `id`"),
     ],

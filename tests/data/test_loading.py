@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from quanet import BagFiles, fetch_dataset, list_datasets, load_dataset
-from quanet.data.catalogue import CATALOGUE, STAND_INS, find_entry
+from quanet.data.registry import CATALOGUE, STAND_INS, find_entry
 from quanet.errors import DownloadFailed, InvalidData, InvalidSetting
 from tests.data.formats import REVIEWS, imdb_archive, lequa_task, lines
 
@@ -99,7 +99,7 @@ def test_an_unpacked_task_in_a_folder_is_found(tmp_path, monkeypatch):
     [
         (
             {"/kindle/kindle_test.txt": lines(21_000)},
-            "has 3,821 training and 21,000 test .* should have 3,821 and 21,592",
+            "has 3,821 training and 21,000 test .* expected 3,821 and 21,592",
         ),
         ({"/kindle/kindle_train.txt": b"<html>Not now</html> later\n"}, "line 1 has no tab"),
     ],
@@ -130,7 +130,7 @@ def test_a_damaged_zip_is_set_aside_alone(mirror, monkeypatch, tmp_path):
 def test_a_task_with_too_few_bags_is_refused(mirror):
     archives, _ = lequa_task(train=5_000)
     mirror.files = {f"/lequa2022-t1a/T1A.{part}.zip": content for part, content in archives.items()}
-    with pytest.raises(DownloadFailed, match=r"has 3 bags .* and 4 to test on; it should have 1,000 and 5,000"):
+    with pytest.raises(DownloadFailed, match=r"has 3 bags .* and 4 for testing; expected 1,000 and 5,000"):
         load_dataset("lequa2022-t1a")
 
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_fetched_says_where_to_put_it_by_hand(mirror, tmp_path):
     said = str(caught.value)
     assert "404" in said
     assert f"{mirror.url}/hp/hp_train.txt" in said
-    assert f"by hand to {tmp_path / 'cache' / 'hp' / 'hp_train.txt'}" in said
+    assert f"as {tmp_path / 'cache' / 'hp' / 'hp_train.txt'}" in said
     assert "QUANET_DATA" in said
     assert "\n" not in said
 
@@ -150,7 +150,7 @@ def test_files_that_lie_in_a_folder_are_used_from_there(tmp_path, monkeypatch):
     folder.mkdir()
     for name, content in SMALL.items():
         (folder / name).write_bytes(content)
-    with pytest.raises(InvalidData, match=r"kindle is not at hand\. Fetch it: quanet datasets fetch kindle"):
+    with pytest.raises(InvalidData, match=r"kindle is not available\. Download it: quanet datasets fetch kindle"):
         load_dataset("kindle", download=False)
     assert len(load_dataset("kindle", folder=folder).train) == 3_821
     monkeypatch.setenv("QUANET_DATA", os.pathsep.join([str(tmp_path), str(folder)]))
@@ -161,7 +161,7 @@ def test_files_that_lie_in_a_folder_are_used_from_there(tmp_path, monkeypatch):
 
 def test_a_folder_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("QUANET_DATA", "/nowhere/to/be/found")
-    with pytest.raises(InvalidSetting, match="QUANET_DATA names /nowhere/to/be/found, which is no folder"):
+    with pytest.raises(InvalidSetting, match="QUANET_DATA contains /nowhere/to/be/found, which is not a folder"):
         load_dataset("imdb")
 
 
@@ -212,24 +212,26 @@ def test_stand_ins_say_what_they_stand_for():
 
 def test_a_stand_in_comes_from_a_folder_only(tmp_path):
     for ask in (load_dataset, fetch_dataset):
-        with pytest.raises(InvalidData, match=r"not at hand\. Set QUANET_DATA to a folder that has kindle-store-train"):
+        with pytest.raises(
+            InvalidData, match=r"not available\. Set QUANET_DATA to a folder that contains kindle-store"
+        ):
             ask("kindle-store")
 
 
 def test_a_table_of_the_wrong_size_is_refused(tmp_path):
     write_tables(tmp_path, "imdb")
-    with pytest.raises(InvalidData, match=r"imdb in .* has 4 training and 6 test instances; it should have 25,000"):
+    with pytest.raises(InvalidData, match=r"imdb in .* has 4 training and 6 test instances; expected 25,000"):
         load_dataset("imdb", folder=tmp_path)
 
 
 @pytest.mark.parametrize(("name", "near"), [("imbd", "imdb"), ("kindel", "kindle"), ("lequa2022-t1", "lequa202")])
 def test_the_nearest_name_is_suggested(name, near):
-    with pytest.raises(InvalidSetting, match=f"there is no dataset '{name}'. Did you mean {near}"):
+    with pytest.raises(InvalidSetting, match=f"Unknown dataset '{name}'. Did you mean {near}"):
         load_dataset(name)
 
 
 def test_without_a_near_name_all_are_listed():
-    with pytest.raises(InvalidSetting, match="There are imdb, kindle, hp, lequa2022-t1a"):
+    with pytest.raises(InvalidSetting, match="Choose from imdb, kindle, hp, lequa2022-t1a"):
         find_entry("mnist")
 
 
@@ -261,15 +263,15 @@ def test_lines_of_label_and_text_are_a_table_too(tmp_path):
         (
             {"a.csv": "text,label\ngood,1\n"},
             "a.csv",
-            r"is one table\. Give two, to train and to test on: .*a\.csv::OTHER",
+            r"is one table\. Pass two tables, for training and testing: .*a\.csv::OTHER",
         ),
-        ({}, "gone.csv", r"there is no file .*gone\.csv"),
-        ({}, "a.txt::b.txt", r"there is no file .*a\.txt"),
+        ({}, "gone.csv", r"The file .*gone\.csv does not exist"),
+        ({}, "a.txt::b.txt", r"The file .*a\.txt does not exist"),
         ({"train.csv": "text,label\ngood,1\n"}, "", r"has neither train\.\* and test\.\*"),
         (
             {"train.csv": "text,label\na,1\n", "test.csv": "text,label\nb,2\n"},
             "",
-            "has the class '2', which .* has not",
+            "has the class '2', which is missing in",
         ),
         ({"training_data.txt": "label,0\n0,1.0\n1,2.0\n"}, "", "no bags in test_samples"),
     ],

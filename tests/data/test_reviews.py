@@ -16,7 +16,7 @@ def test_real_reviews_come_once_each_with_named_labels(source, rows):
 
 
 def test_an_unknown_source_is_named():
-    with pytest.raises(InvalidData, match="from 'metacritic'; there are imdb, rotten_tomatoes"):
+    with pytest.raises(InvalidData, match=r"source 'metacritic' of movie reviews\. Choose from imdb, rotten_tomatoes"):
         reviews.movie_reviews("metacritic")
 
 
@@ -41,9 +41,9 @@ def test_imdb_comes_from_its_archive_in_an_order_of_its_own(order, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"not an archive", "cannot be read as the archive of IMDB"),
-        (imdb_archive()[:100], "cannot be read as the archive of IMDB|no reviews under"),
-        (imdb_archive({"train/neg/0_1": "x"}), "no reviews under test/neg and test/pos"),
+        (b"not an archive", "cannot be read as the IMDB archive"),
+        (imdb_archive()[:100], "cannot be read as the IMDB archive|no reviews in"),
+        (imdb_archive({"train/neg/0_1": "x"}), "no reviews in test/neg and test/pos"),
     ],
     # An archive has its time in it, and processes that run tests must agree on their names.
     ids=["none", "cut", "half"],
@@ -139,7 +139,7 @@ def test_a_line_that_is_no_dated_review_is_named(line, tmp_path):
 def test_reviews_without_a_verdict_are_none(tmp_path):
     path = tmp_path / "reviews.txt"
     path.write_text("2008Aug ann\tso so\t3\n")
-    with pytest.raises(InvalidData, match="no review with a text and other than three stars"):
+    with pytest.raises(InvalidData, match="no review with a text and one, two, four or five stars"):
         reviews.read_dated_reviews(path)
     path.write_text("")
     assert not reviews.is_dated(path)

@@ -41,7 +41,7 @@ def test_a_class_of_prior_zero_has_posterior_zero():
 
 
 def test_settings_are_checked():
-    with pytest.raises(InvalidSetting, match="k is at least 2"):
+    with pytest.raises(InvalidSetting, match="Gaussians: k must be a whole number of at least 2"):
         Gaussians(k=1)
-    with pytest.raises(InvalidData, match="need 2 classes"):
+    with pytest.raises(InvalidData, match="must have 2 classes"):
         Gaussians().draw([0.2, 0.3, 0.5], 10, rng=0)

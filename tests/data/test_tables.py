@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from quanet import read_table
-from quanet.data.streams import Source
+from quanet.data.streams import TableSource
 from quanet.data.tables import read_dataset
 from quanet.errors import InvalidData
 
@@ -34,12 +34,12 @@ def test_every_format_gives_the_same_texts_and_labels(file):
 
 
 def test_a_column_that_is_not_there_is_named_with_those_that_are(file):
-    with pytest.raises(InvalidData, match=r"no column 'review'; its columns are 'text', 'label', 'stars'"):
+    with pytest.raises(InvalidData, match=r"no column 'review'. Its columns are 'text', 'label', 'stars'"):
         read_table(file, columns=["review"])
 
 
 def test_a_text_column_of_numbers_is_refused(file):
-    with pytest.raises(InvalidData, match=r"column 'stars' holds int\w* values, such as 5, not texts"):
+    with pytest.raises(InvalidData, match=r"column 'stars' contains int\w* values, such as 5, not texts"):
         read_dataset(file, text="stars", label="label")
 
 
@@ -47,7 +47,7 @@ def test_a_text_column_of_numbers_is_refused(file):
 def test_empty_cells_are_counted_and_the_first_is_named(column, tmp_path):
     path = tmp_path / "holes.parquet"
     TABLE.assign(**{column: ["x", None, None]}).to_parquet(path)
-    with pytest.raises(InvalidData, match=rf"column '{column}' is empty in 2 of 3 rows, the first being row 2"):
+    with pytest.raises(InvalidData, match=rf"column '{column}' is empty in 2 of 3 rows, the first is row 2"):
         read_dataset(path, text="text", label="label")
 
 
@@ -55,13 +55,13 @@ def test_empty_cells_are_counted_and_the_first_is_named(column, tmp_path):
     ("name", "content", "message"),
     [
         ("a.xlsx", b"x", r"is a spreadsheet. Save its sheet as CSV"),
-        ("plain", b"x", "so its format is not known"),
-        ("a.csv", b"", "is empty. Give a table with a line of column names"),
-        ("a.tsv", b"", "is empty. Give a table with a line of column names"),
+        ("plain", b"x", "has an unknown format"),
+        ("a.csv", b"", "is empty. It needs a line of column names"),
+        ("a.tsv", b"", "is empty. It needs a line of column names"),
         ("a.csv", b"text,label\n", "has no rows"),
         ("a.csv", b'text\n"open', "line 2: unexpected end of data"),
-        ("a.csv", b"text\n\xff\xfe\n", "line 2: .* is not utf-8"),
-        ("a.jsonl", b"{not json", "line 1 is no JSON"),
+        ("a.csv", b"text\n\xff\xfe\n", "line 2: .* is not valid utf-8"),
+        ("a.jsonl", b"{not json", "line 1 is not JSON"),
         ("a.parquet", b"PAR1", "cannot be read as PARQUET"),
         ("a.csv.gz", b"not gzip", "cannot be read: Not a gzipped file"),
         ("a.parquet.gz", b"not gzip", "cannot be read: Not a gzipped file"),
@@ -77,7 +77,7 @@ def test_files_that_cannot_be_read_say_why_in_one_line(name, content, message, t
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InvalidData, match=r"there is no file .*gone\.csv"):
+    with pytest.raises(InvalidData, match=r"The file .*gone\.csv does not exist"):
         read_table(tmp_path / "gone.csv")
 
 
@@ -108,10 +108,10 @@ def test_a_table_without_texts_is_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b,label\n1,good,x\n", "has no column 'text', and column 'b' holds no numbers"),
-        ("label\nx\n", "it has no column but the label"),
-        ("a,label\n1,x\n,y\n", "column 'a' is empty in 1 of 2 rows, the first being row 2"),
-        ("a,b\n1,2\n", "has no column 'label'; its columns are 'a', 'b'"),
+        ("a,b,label\n1,good,x\n", "has no column 'text', and column 'b' is not numeric"),
+        ("label\nx\n", "its only column is the label"),
+        ("a,label\n1,x\n,y\n", "column 'a' is empty in 1 of 2 rows, the first is row 2"),
+        ("a,b\n1,2\n", "has no column 'label'. Its columns are 'a', 'b'"),
     ],
 )
 def test_a_table_that_is_neither_texts_nor_numbers_is_named(content, message, tmp_path):
@@ -124,10 +124,10 @@ def test_a_table_that_is_neither_texts_nor_numbers_is_named(content, message, tm
 def test_a_table_is_read_as_the_commands_read_it(tmp_path):
     path = tmp_path / "spread.csv"
     path.write_bytes("text;label;size\ncafé noir;None;1\nNA;NA;n/a\n;x;3\n".encode("cp1252"))
-    with pytest.raises(InvalidData, match=r"is not utf-8.*--encoding"):
+    with pytest.raises(InvalidData, match=r"is not valid utf-8.*--encoding"):
         read_table(path)
     table = read_table(path, encoding="cp1252")
-    same = Source([path], encoding="cp1252").read(["text", "label", "size"])
+    same = TableSource([path], encoding="cp1252").read(["text", "label", "size"])
     assert table[["text", "label"]].equals(same[["text", "label"]])  # NA and None may be texts and labels
     assert table["text"].tolist() == ["café noir", "NA", None]
     np.testing.assert_array_equal(table["size"], [1, np.nan, 3])  # but no numbers

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from quanet import ACC, CC, EMQ, PACC, SVMQ, Gaussians, QuaNet, TextClassifier, WordBags, diagnose
 from quanet.diagnostics.diagnose import prior_shift_p_value
 from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
-from quanet.diagnostics.words import unknown_share
+from quanet.diagnostics.text_drift import unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
 
 X, Y = Gaussians().draw([0.5, 0.5], 1500, rng=0)
@@ -52,7 +52,7 @@ def test_drift_raises_the_alarm_and_says_what_to_do():
     assert found["prior shift"].severity == found.severity == "alarm"
     assert "refine" in found["prior shift"].advice
     assert found["sureness"].severity == "warning"
-    assert "less sure" in found["sureness"].sentence
+    assert "less confident" in found["sureness"].sentence
 
 
 def test_the_prevalence_test_keeps_its_level():
@@ -123,7 +123,7 @@ def test_a_method_that_keeps_nothing_says_so_or_takes_held_out_instances():
 
 def test_a_method_without_posteriors_names_one_with():
     [finding] = diagnose(SVMQ().fit(X[:300], Y[:300]), X[:100])
-    assert "reads no posteriors" in finding.sentence
+    assert "does not use posteriors" in finding.sentence
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ def test_a_method_without_posteriors_names_one_with():
     [
         ({"level": 1.0}, InvalidSetting, "between 0 and 1"),
         ({"level": 0}, InvalidSetting, "between 0 and 1"),
-        ({"X": X[:0]}, InvalidBags, "no instance"),
-        ({"X_held": X[:50]}, InvalidData, "belong together"),
-        ({"X_held": X[:50], "y_held": [7] * 50}, InvalidData, "label 7"),
-        ({"X_held": X[:50], "y_held": [0] * 50}, InvalidData, "class 1 has 0 held-out instances"),
+        ({"X": X[:0]}, InvalidBags, "The bag is empty"),
+        ({"X_held": X[:50]}, InvalidData, "must be passed together"),
+        ({"X_held": X[:50], "y_held": [7] * 50}, InvalidData, "Label 7"),
+        ({"X_held": X[:50], "y_held": [0] * 50}, InvalidData, "Class 1 has 0 held-out instances"),
     ],
 )
 def test_bad_input_is_named(change, error, words):
@@ -160,7 +160,7 @@ def test_findings_are_found_by_place_and_name_and_the_worst_counts():
     assert found[:2].severity == "note"
     assert repr(found) == "Diagnosis(4 findings, worst: alarm)"
     assert str(found[:2]) == "ok: It is ok.\nnote: It is note."
-    with pytest.raises(KeyError, match="no finding is called 'size'"):
+    with pytest.raises(KeyError, match="Unknown finding 'size'"):
         found["size"]
 
 
@@ -168,4 +168,4 @@ def test_one_instance_is_told_what_cannot_be_checked():
     found = diagnose(FITTED, X[:1])
     assert [one.name for one in found] == ["bag size"]
     assert found.severity == "alarm"
-    assert "prior shift, prevalence, classifier and sureness cannot be checked" in found[0].sentence
+    assert "prior shift, prevalence, classifier and confidence cannot be checked" in found[0].sentence

@@ -17,9 +17,9 @@ from quanet import (
     WordBags,
     evaluate,
 )
+from quanet.classifiers.folds import make_folds
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.evaluation.auto import default_methods
-from quanet.folds import make_folds
 
 FEW = APP(bag_size=50, repeats=3)
 
@@ -59,11 +59,11 @@ def test_methods_without_a_classifier_are_tried_once(clouds):
 
 def test_it_says_why(clouds):
     auto = AutoQuantifier([CC(), ACC(), EMQ()], [LogisticRegression()], protocol=FEW).fit(*clouds)
-    told = auto.explain()
-    assert told.startswith(f"Chosen: {auto.report_[0]['method']} on LogisticRegression(), with the least mean ae, ")
+    told, best = auto.explain(), auto.report_[0]["method"]
+    assert told.startswith(f"Chosen: {best} on LogisticRegression(). It has the smallest mean ae, ")
     assert "63 bags that APP(bag_size=50, repeats=3, prevalences=None) drew from 240 held-out" in told
-    assert f"Next: {auto.report_[1]['method']}" in told
-    assert "By method, each at its best:" in told
+    assert f"Second: {auto.report_[1]['method']}" in told
+    assert "By method (smallest error of each):" in told
     assert "all 600 instances" in told
     assert "clear difference" in told
     assert auto.frame()["method"].tolist() == [entry["method"] for entry in auto.report_]
@@ -104,16 +104,16 @@ def test_folds_are_pooled(clouds):
     X, y = clouds
     auto = AutoQuantifier([PACC()], [LogisticRegression()], cv=3, protocol=FEW).fit(X, y)
     assert auto.report_[0]["bags"] == 3 * 63
-    assert auto.held_out_ == 600
+    assert auto.n_held_out_ == 600
 
 
 @pytest.mark.parametrize(
     ("auto", "error", "message"),
     [
-        (AutoQuantifier([]), InvalidSetting, "there is nothing to choose from"),
-        (AutoQuantifier([CC()], []), InvalidSetting, "there is nothing to choose from"),
-        (AutoQuantifier([CC()], metric="bias"), InvalidSetting, "bias is one number for each class"),
-        (AutoQuantifier([CC()], metric="accuracy"), InvalidSetting, "no metric is called 'accuracy'"),
+        (AutoQuantifier([]), InvalidSetting, "methods or classifiers is empty"),
+        (AutoQuantifier([CC()], []), InvalidSetting, "methods or classifiers is empty"),
+        (AutoQuantifier([CC()], metric="bias"), InvalidSetting, "bias is computed per class"),
+        (AutoQuantifier([CC()], metric="accuracy"), InvalidSetting, "Unknown metric 'accuracy'"),
     ],
 )
 def test_what_cannot_be_chosen_from_is_named(auto, error, message, clouds):

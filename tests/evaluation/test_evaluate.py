@@ -52,7 +52,7 @@ def test_the_frame_is_tidy():
 
 
 def test_a_label_that_was_not_learnt_is_named():
-    with pytest.raises(InvalidData, match="label 'd' is not one of the classes"):
+    with pytest.raises(InvalidData, match="Label 'd' is not one of the classes"):
         evaluate(QUANTIFIER, POOL, np.array(["a", "b", "c", "d"])[np.arange(600) % 4], NPP(), rng=0)
 
 
@@ -80,7 +80,7 @@ def test_the_match_distance_of_names_needs_their_order():
     truth, estimate = np.array([[0.5, 0.0, 0.5]]), np.array([[0.5, 0.5, 0.0]])
     names = np.array(["bad", "good", "ok"])
     results = Results(truth, estimate, names, np.array([10]), np.array([0]))
-    with pytest.raises(InvalidData, match=r"md needs classes in order.*Results\.error\('md', order="):
+    with pytest.raises(InvalidData, match=r"md needs ordered classes.*Results\.error\('md', order="):
         results.error("md")
     np.testing.assert_allclose(results.error("md", order=["bad", "ok", "good"]), [0.5])
     np.testing.assert_allclose(results.error("md", order=["ok", "bad", "good"]), [1.0])

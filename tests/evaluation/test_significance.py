@@ -142,7 +142,7 @@ def test_holms_probabilities_grow_and_keep_their_order(p):
 
 
 def test_what_cannot_be_tested_says_why():
-    with pytest.raises(InvalidData, match="at least two runs; there is 1"):
+    with pytest.raises(InvalidData, match="at least two runs; found 1"):
         paired_t_test([0.1], [0.2])
     with pytest.raises(InvalidData, match=r"shapes are \(3,\) and \(2,\)"):
         wilcoxon_test([1, 2, 3], [1, 2])
@@ -150,7 +150,7 @@ def test_what_cannot_be_tested_says_why():
         friedman_test([[0.1, 0.2]])
     with pytest.raises(InvalidData, match="some are missing"):
         friedman_test([[0.1, np.nan], [0.1, 0.2]])
-    with pytest.raises(InvalidSetting, match="got 1 methods, 5 blocks"):
+    with pytest.raises(InvalidSetting, match="methods must be a whole number of at least 2; got 1"):
         critical_distance(1, 5)
 
 

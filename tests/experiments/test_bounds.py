@@ -4,17 +4,17 @@ import pytest
 from quanet import NPP, TextClassifier
 from quanet.evaluation.limits import mean_limit, pool_limit
 from quanet.experiments.bounds import bound_of, bounds_of
-from quanet.experiments.datasets import load
-from quanet.experiments.engines import Here
 from quanet.experiments.pack import pack
-from quanet.experiments.reader import read_plan
+from quanet.experiments.parallel import Serial
+from quanet.experiments.plan_datasets import load
+from quanet.experiments.plan_reader import read_plan
 from quanet.experiments.runner import run
 from quanet.protocols import ByGroup
 
 
 def test_the_bound_of_an_experiment_is_that_of_its_classifiers_posteriors(home):
     plan = read_plan(home / "plan.toml")
-    list(run(plan, home / "out", Here()))
+    list(run(plan, home / "out", Serial()))
     parts = load(plan.place("words"))
     limits = []
     for seed in (0, 1):

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from quanet.experiments.engines import Here
 from quanet.experiments.pack import pack
-from quanet.experiments.reader import read_plan
+from quanet.experiments.parallel import Serial
+from quanet.experiments.plan_reader import read_plan
 from quanet.experiments.runner import run, state_of
 from tests.experiments.conftest import PLAN
 
@@ -68,12 +68,12 @@ while kills < 10:
 
 def test_killed_at_ten_random_moments_and_continued_the_numbers_are_the_same_bytes(home):
     (home / "plan.toml").write_text(MANY)
-    list(run(read_plan(home / "plan.toml"), home / "whole", Here()))
+    list(run(read_plan(home / "plan.toml"), home / "whole", Serial()))
     killer = subprocess.run([sys.executable, "-c", KILLER], cwd=home, capture_output=True, text=True, check=True)
     cells = [int(line.split()[1]) for line in killer.stdout.splitlines()]
     assert len(cells) >= 3
     assert len(set(cells)) > 1
-    assert list(run(read_plan(home / "plan.toml"), home / "out", Here()))[-1].done == 36
+    assert list(run(read_plan(home / "plan.toml"), home / "out", Serial()))[-1].done == 36
     assert packed(home, "out") == packed(home, "whole")
     assert not list(home.glob("out/**/.*.new"))
 
@@ -87,7 +87,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_cells(home):
     os.killpg(runner.pid, signal.SIGINT)
     rest = runner.communicate(timeout=60)[1]
     assert runner.returncode == 130
-    assert "the same command goes on" in rest
+    assert "the same command resumes" in rest
     assert "Traceback" not in rest
     states = list(state_of(home / "out").cells.values())
     assert states.count("done") >= 2
@@ -97,7 +97,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_cells(home):
 
 PARENT = """
 import subprocess, sys, time
-code = "import os, time; from quanet.experiments.engines import _end_with; _end_with(os.getppid()); " \\
+code = "import os, time; from quanet.experiments.parallel import _exit_with; _exit_with(os.getppid()); " \\
     "print(os.getpid(), flush=True); time.sleep(60)"
 subprocess.Popen([sys.executable, "-c", code]).wait()
 """

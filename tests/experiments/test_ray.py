@@ -5,8 +5,8 @@ import os
 import pytest
 
 from quanet.errors import InvalidExperiment, InvalidSetting
-from quanet.experiments.engines import Here, engine_of
-from quanet.experiments.reader import read_plan
+from quanet.experiments.parallel import Serial, engine_of
+from quanet.experiments.plan_reader import read_plan
 from quanet.experiments.runner import run
 from quanet.experiments.store import read_cells
 
@@ -19,7 +19,7 @@ def test_a_ray_cluster_gives_the_same_numbers_and_ends_with_the_engine(home):
     import ray
 
     plan = read_plan(home / "plan.toml")
-    list(run(plan, home / "here", Here()))
+    list(run(plan, home / "here", Serial()))
     with engine_of("ray", 2) as engine:
         assert engine.slots == 2
         facts = list(run(plan, home / "there", engine))
@@ -32,7 +32,7 @@ def test_a_ray_cluster_gives_the_same_numbers_and_ends_with_the_engine(home):
         with pytest.raises(InvalidSetting, match="not like this"):
             engine.next()
         engine.submit("dead", os._exit, 9)
-        with pytest.raises(InvalidExperiment, match="Ray lost a piece of work"):
+        with pytest.raises(InvalidExperiment, match="Ray lost a task"):
             engine.next()
         assert ray.is_initialized()
     assert not ray.is_initialized()

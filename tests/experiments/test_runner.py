@@ -7,11 +7,11 @@ from quanet import APP, EMQ, SVMKLD, GridSearchQ, QuaNet, TextClassifier, evalua
 from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetWarning
 from quanet.evaluation.cells import Cell
 from quanet.experiments import work
-from quanet.experiments.datasets import load
-from quanet.experiments.engines import Here
 from quanet.experiments.manifest import read_manifest
 from quanet.experiments.pack import pack, read_packed
-from quanet.experiments.reader import read_plan
+from quanet.experiments.parallel import Serial
+from quanet.experiments.plan_datasets import load
+from quanet.experiments.plan_reader import read_plan
 from quanet.experiments.runner import RowsOf, Selection, run, state_of
 from quanet.experiments.store import Store, from_npz, read_all, read_cells, to_npz
 from tests.experiments.conftest import PLAN, write_words
@@ -20,7 +20,7 @@ from tests.experiments.conftest import PLAN, write_words
 def run_all(home, text=None, **options):
     if text is not None:
         (home / "plan.toml").write_text(text)
-    return list(run(read_plan(home / "plan.toml"), home / "out", Here(), **options))
+    return list(run(read_plan(home / "plan.toml"), home / "out", Serial(), **options))
 
 
 def same(one, other):
@@ -61,7 +61,7 @@ def test_folds_share_rows_over_runs_and_networks_read_embeddings(home):
     rows = [fact.work for fact in facts if isinstance(fact.work, RowsOf)]
     assert rows == [RowsOf("words", "text", 0)]  # no run differs from another, so they are made once
     parts = load(read_plan(home / "plan.toml").place("words"))
-    from quanet.classifiers import cross_fit
+    from quanet.classifiers.cross_fitting import cross_fit
     from quanet.simplex import encode
 
     classes = parts.train.classes
@@ -123,7 +123,7 @@ def test_a_method_that_fails_is_recorded_and_the_others_go_on(home):
     facts = run_all(home, text)
     failed = [fact for fact in facts if fact.error]
     assert [fact.work for fact in failed] == [Cell("words", "BAD", 0), Cell("words", "BAD", 1)]
-    assert "device 'quantum' cannot be used" in failed[0].error
+    assert "device 'quantum' is not available" in failed[0].error
     assert facts[-1].done == facts[-1].total == 8
     assert len(read_cells(home / "out")) == 6
     assert "device 'quantum'" in state_of(home / "out").cells[Cell("words", "BAD", 0)]
@@ -150,7 +150,7 @@ def test_a_damaged_cell_and_damaged_rows_are_set_aside_and_made_again(home):
         rows.write_bytes(b"nothing")
     with pytest.warns(QuanetWarning) as warned:
         facts = run_all(home)
-    assert len([one for one in warned if "will be made again" in str(one.message)]) == 2
+    assert len([one for one in warned if "will be computed again" in str(one.message)]) == 2
     assert [type(fact.work).__name__ for fact in facts[1:]] == ["RowsOf", "Cell"]
     assert same(read_cells(home / "out"), before)
     assert cell.with_name(f"{cell.name}.bad").exists()
@@ -176,7 +176,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_there(home, monkeypatch):
 
 
 def test_a_dataset_that_is_not_there_is_named_with_its_line(home):
-    with pytest.raises(InvalidPlan, match=r"plan.toml, line 1: .*there is no file"):
+    with pytest.raises(InvalidPlan, match=r"plan.toml, line 1: .*does not exist"):
         run_all(home, PLAN.replace("words-train", "wrds-train"))
     with pytest.raises(InvalidPlan, match=r"line 2: .*(?s:imdb)"):
         run_all(home, PLAN.replace("datasets = [", 'datasets = [\n"imbd", '))
@@ -201,15 +201,15 @@ def test_the_packed_form_reads_as_the_folder_does(home):
     run_all(home, PLAN.partition("[methods.SVM")[0])
     pack(home / "out", home / "packed")
     assert len(list((home / "packed").iterdir())) == 3  # no file is left of a method that is no more
-    with pytest.raises(InvalidExperiment, match="packed already"):
+    with pytest.raises(InvalidExperiment, match="already packed"):
         pack(home / "packed", home / "twice")
 
 
 def test_packed_results_are_not_overwritten_by_a_run(home):
     run_all(home)
     pack(home / "out", home / "packed")
-    with pytest.raises(InvalidExperiment, match="holds packed results"):
-        next(run(read_plan(home / "plan.toml"), home / "packed", Here()))
+    with pytest.raises(InvalidExperiment, match="contains packed results"):
+        next(run(read_plan(home / "plan.toml"), home / "packed", Serial()))
     assert len(read_cells(home / "packed")) == 6
 
 
@@ -225,7 +225,7 @@ def test_methods_that_read_different_rows_are_told(home):
 
 def test_nothing_to_pack_is_said(home):
     plan = read_plan(home / "plan.toml")
-    facts = run(plan, home / "out", Here())
+    facts = run(plan, home / "out", Serial())
     next(facts)
     facts.close()
     with pytest.raises(InvalidExperiment, match="no finished cell"):

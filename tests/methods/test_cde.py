@@ -31,5 +31,5 @@ def test_one_round_is_classify_and_count():
 
 def test_no_rounds_are_refused():
     held, y = fixed_posteriors(60, 2, 0.0)
-    with pytest.raises(InvalidSetting, match="max_iter is a whole number of at least 1; got 0"):
+    with pytest.raises(InvalidSetting, match="max_iter must be a whole number of at least 1; got 0"):
         CDE("precomputed", max_iter=0).fit(held, y)

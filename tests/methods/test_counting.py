@@ -69,7 +69,7 @@ def test_two_classes_by_the_formula_and_by_least_squares_are_the_same():
 @pytest.mark.parametrize("method", [ACC, PACC])
 def test_equal_rates_fall_back_to_the_plain_count_with_a_warning(method):
     useless = np.tile([[0.3, 0.7]], (10, 1))
-    with pytest.warns(QuanetWarning, match=rf"{method.__name__} cannot tell .*tpr = fpr"):
+    with pytest.warns(QuanetWarning, match=rf"{method.__name__} cannot separate .*tpr = fpr"):
         quantifier = method("precomputed").fit(useless, [0, 1] * 5)
     bag = [[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]]
     plain = {ACC: CC, PACC: PCC}[method]("precomputed").fit(useless, [0, 1] * 5)

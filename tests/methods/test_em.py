@@ -9,10 +9,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from quanet import APP, EMQ, OEMQ, PACC, PCC, UPP, Gaussians, evaluate
-from quanet.calibration import METHODS
-from quanet.classifiers import cross_fit, posteriors_of
+from quanet.classifiers.calibration import METHODS
+from quanet.classifiers.cross_fitting import cross_fit, posteriors_of
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.methods.em import expectation_maximization, maximum_likelihood
+from quanet.methods.em import expectation_maximization
+from quanet.methods.solvers import maximum_likelihood
 from tests.methods.test_counting import fixed_bag
 from tests.strategies import fixed_posteriors, posteriors, prevalences
 
@@ -142,9 +143,9 @@ def test_steps_that_run_out_are_told():
 
 def test_an_unknown_solver_or_calibration_is_refused_in_fit():
     held, y = fixed_posteriors(60, 2, 0.0)
-    with pytest.raises(InvalidSetting, match="solver is one of newton, em; got 'lbfgs'"):
+    with pytest.raises(InvalidSetting, match="EMQ: solver must be 'newton' or 'em'; got 'lbfgs'"):
         EMQ("precomputed", solver="lbfgs").fit(held, y)
-    with pytest.raises(InvalidSetting, match="no calibration is called 'isotonic'"):
+    with pytest.raises(InvalidSetting, match=r"EMQ: calibration must be one of .*, or None; got 'isotonic'"):
         EMQ("precomputed", calibration="isotonic").fit(held, y)
 
 

@@ -3,7 +3,7 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from quanet import ACC, APP, CC, MS, PACC, TAC, Bags, Ensemble, Gaussians, Median, evaluate
+from quanet import ACC, APP, CC, EMQ, MS, PACC, TAC, Bags, Ensemble, Gaussians, Median, evaluate
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.methods.ensemble import histograms
 from quanet.metrics import absolute_error
@@ -40,6 +40,17 @@ def test_rows_of_a_given_classifier_are_kept_once(clouds, new):
     frozen = FrozenEstimator(LogisticRegression().fit(*clouds))
     assert Ensemble(PACC(frozen), size=3).fit(*clouds).represent(new).shape == (300, 2)
     assert Ensemble(PACC(), size=3).fit(*clouds).represent(new).shape == (300, 6)
+
+
+def test_members_that_change_the_posteriors_of_a_given_classifier_have_their_own_rows(clouds, new):
+    X, y = clouds
+    classifier = LogisticRegression().fit(X, y)
+    posteriors, bag = classifier.predict_proba(X), classifier.predict_proba(new)
+    grid = {"calibration": [None, "temperature", "bcts"]}
+    median = Median(EMQ("precomputed"), grid).fit(posteriors, y)
+    alone = [EMQ("precomputed", calibration=one).fit(posteriors, y).predict(bag) for one in grid["calibration"]]
+    assert not median.shared_
+    np.testing.assert_allclose(median.predict(bag), np.median(alone, axis=0), atol=1e-12)
 
 
 def test_medians_of_more_classes_are_scaled_to_one():
@@ -116,11 +127,14 @@ def test_an_ensemble_of_counts_beats_one_count():
 @pytest.mark.parametrize(
     ("quantifier", "message"),
     [
-        (Median(MS(), {"bins": [1]}), "MS has no parameter 'bins'; it has classifier, cv, positive"),
-        (Median(MS(), {"cv": None}), "grid gives each parameter a list of values"),
-        (Ensemble(CC(), policy="best"), "policy is one of average, prevalence, distribution, accuracy; got 'best'"),
-        (Ensemble(CC(), size=0), "size is a whole number of at least 1; got 0"),
-        (Ensemble(CC(), policy="accuracy", metric="bias"), "bias is one number for each class"),
+        (Median(MS(), {"bins": [1]}), "MS has no parameter 'bins'. Choose from classifier, cv, positive"),
+        (Median(MS(), {"cv": None}), "grid must give each parameter a list of values"),
+        (
+            Ensemble(CC(), policy="best"),
+            "policy must be one of 'average', 'prevalence', 'distribution'",
+        ),
+        (Ensemble(CC(), size=0), "size must be a whole number of at least 1; got 0"),
+        (Ensemble(CC(), policy="accuracy", metric="bias"), "bias is one number per class"),
     ],
 )
 def test_settings_that_mean_nothing_are_named(quantifier, message, clouds):

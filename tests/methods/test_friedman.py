@@ -39,7 +39,7 @@ def test_true_posteriors_give_estimates_near_the_truth(method):
 
 def test_posteriors_that_say_nothing_leave_their_mean_with_a_warning():
     useless = np.tile([[0.5, 0.5]], (10, 1))
-    with pytest.warns(QuanetWarning, match="DeBias finds posteriors that say nothing"):
+    with pytest.warns(QuanetWarning, match="DeBias cannot separate the classes"):
         quantifier = DeBias("precomputed").fit(useless, [0, 1] * 5)
     bag = [[0.9, 0.1], [0.8, 0.2]]
     np.testing.assert_allclose(quantifier.predict(bag), PCC("precomputed").fit(useless, [0, 1] * 5).predict(bag))
@@ -47,6 +47,6 @@ def test_posteriors_that_say_nothing_leave_their_mean_with_a_warning():
 
 def test_singular_rates_leave_the_training_prevalences_with_a_warning():
     useless = np.tile([[0.2, 0.3, 0.5]], (12, 1))
-    with pytest.warns(QuanetWarning, match="Friedman cannot tell all classes apart"):
+    with pytest.warns(QuanetWarning, match="Friedman cannot separate all classes"):
         quantifier = Friedman("precomputed").fit(useless, [0, 1, 2, 2] * 3)
     np.testing.assert_allclose(quantifier.predict(useless), [0.25, 0.25, 0.5], atol=1e-6)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from quanet import APP, EMQ, LEIP, MAPLS, UPP, Gaussians, evaluate
-from quanet.calibration import calibrate
+from quanet.classifiers.calibration import calibrate
 from quanet.errors import InvalidSetting
 from quanet.methods.likelihood import adaptive_trust, incremental_prior, maximum_a_posteriori
 from tests.methods.test_counting import fixed_bag
@@ -119,10 +119,13 @@ def test_nbvs_scales_each_class_and_shifts_none():
 @pytest.mark.parametrize(
     ("quantifier", "message"),
     [
-        (MAPLS("precomputed", trust=2), "trust is a share from 0 to 1, or None; got 2"),
-        (LEIP("precomputed", retained="accuracy"), "retained is a share from 0 to 1, 'recall' or 'precision'"),
-        (LEIP("precomputed", retained=-0.1), "retained is a share from 0 to 1, 'recall' or 'precision'; got -0.1"),
-        (EMQ("precomputed", prior="guess"), "prior is one of labels, posteriors; got 'guess'"),
+        (MAPLS("precomputed", trust=2), "trust must be a number from 0 to 1, or None; got 2"),
+        (LEIP("precomputed", retained="accuracy"), "retained must be a number from 0 to 1, or 'recall' or 'precision'"),
+        (
+            LEIP("precomputed", retained=-0.1),
+            "retained must be a number from 0 to 1, or 'recall' or 'precision'",
+        ),
+        (EMQ("precomputed", prior="guess"), "prior must be 'labels' or 'posteriors'; got 'guess'"),
     ],
 )
 def test_settings_that_mean_nothing_are_named(quantifier, message):

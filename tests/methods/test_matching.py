@@ -44,8 +44,8 @@ from quanet.methods.hellinger import nearest_on_grid, prevalence_grid
 from quanet.methods.matcher import middle, posterior_columns
 from quanet.methods.matching import FEW_BINS, MANY_BINS
 from quanet.methods.order import smoothness
+from quanet.methods.solvers import _Search, nearest_mixtures
 from quanet.simplex import check_prevalences
-from quanet.solvers import _Search, nearest_mixtures
 from tests.strategies import fixed_posteriors, posteriors
 
 GIVEN = "precomputed"
@@ -372,7 +372,7 @@ def test_texts_are_matched_by_their_embedding():
             method.fit(texts, labels).predict(texts[:2] * 3 + texts[2:3] * 2), [0.25, 0.75], atol=0.1
         )
     numbers, y = Gaussians().draw([0.5, 0.5], 100, rng=0)
-    with pytest.raises(InvalidData, match="EDx was fitted to numbers, and X is texts"):
+    with pytest.raises(InvalidData, match="EDx was fitted to numbers, but X contains texts"):
         EDx().fit(numbers, y).predict(texts)
 
 
@@ -399,15 +399,15 @@ def test_a_step_into_the_wall_of_an_empty_bin_is_shortened(name, monkeypatch):
 
 def test_features_that_cannot_be_used_are_named():
     X, y = Gaussians().draw([0.5, 0.5], 100, rng=0)
-    with pytest.raises(InvalidData, match=r"feature 1 of instance 3 is nan\. Fill"):
+    with pytest.raises(InvalidData, match=r"feature 1 of instance 3 is nan\. Fill it in"):
         EDx().fit(np.where((np.arange(100) == 3)[:, None] & (np.arange(X.shape[1]) == 1), np.nan, X), y)
-    with pytest.raises(InvalidData, match=r"X has 1 features, and had \d in fit"):
+    with pytest.raises(InvalidData, match=r"X has 1 features, but had \d in fit"):
         EDx().fit(X, y).predict(X[:, :1])
-    with pytest.raises(InvalidData, match="reads numbers, and X is not all numbers"):
+    with pytest.raises(InvalidData, match="reads numbers, but X contains other values"):
         EDx().fit(np.array([["a", 1], ["b", 2]] * 50, dtype=object), y)
     with pytest.raises(InvalidData, match=r"reads a matrix \(n, d\)"):
         EDx().fit(X[:, 0], y)
-    with pytest.raises(InvalidSetting, match="something with a transform"):
+    with pytest.raises(InvalidSetting, match="features must be an estimator with transform, or None"):
         EDx(features=object()).fit(X, y)
 
 
@@ -437,7 +437,7 @@ def test_bins_that_no_class_fills_say_nothing():
 @pytest.mark.parametrize("divergence", ["hellinger", "l2"])
 def test_classes_that_look_alike_follow_the_prior_with_a_warning(k, divergence):
     useless, y = np.full((30, k), 1 / k), np.arange(30) % k
-    with pytest.warns(QuanetWarning, match="DMy cannot tell all classes apart"):
+    with pytest.warns(QuanetWarning, match="DMy cannot separate all classes"):
         quantifier = DMy(GIVEN, divergence=divergence).fit(useless, y)
     np.testing.assert_allclose(quantifier.predict(useless), np.full(k, 1 / k), atol=1e-9)
 
@@ -454,19 +454,19 @@ def test_a_class_without_held_out_instances_is_named():
 @pytest.mark.parametrize(
     ("quantifier", "message"),
     [
-        (DMy(GIVEN, bins=1), "bins are a whole number of at least 2"),
-        (DMy(GIVEN, bins=2.5), "bins are a whole number"),
-        (DMy(GIVEN, bins=()), "bins are a whole number"),
-        (DMy(GIVEN, divergence="chi"), "divergence is one of hellinger, topsoe"),
-        (Matching(GIVEN, representation=8), "representation is one of quanet's"),
-        (Matching(GIVEN, representation=Histogram(span=(1.0, 0.0))), "span goes from a smaller"),
-        (Matching(GIVEN, representation=Moments(0)), "order is a whole number"),
-        (Matching(GIVEN, representation=FourierFeatures(0)), "size is a whole number"),
-        (Matching(GIVEN, representation=GaussianKernel(-1.0)), "gamma is a number above 0"),
-        (Matching(GIVEN, representation=Distances("cosine")), "metric is manhattan or euclidean"),
-        (HDy(GIVEN, step=0.7), "step lies above 0"),
-        (QUANTy(GIVEN, quantiles=0), "quantiles is a whole number"),
-        (RUN(GIVEN, tau=-1.0), "tau is a number of at least 0"),
+        (DMy(GIVEN, bins=1), "bins must be a whole number of at least 2"),
+        (DMy(GIVEN, bins=2.5), "bins must be a whole number"),
+        (DMy(GIVEN, bins=()), "bins must be a whole number"),
+        (DMy(GIVEN, divergence="chi"), "divergence must be one of 'hellinger', 'topsoe'"),
+        (Matching(GIVEN, representation=8), "representation must be a representation of quanet"),
+        (Matching(GIVEN, representation=Histogram(span=(1.0, 0.0))), "span must be two numbers, the smaller one first"),
+        (Matching(GIVEN, representation=Moments(0)), "order must be a whole number"),
+        (Matching(GIVEN, representation=FourierFeatures(0)), "size must be a whole number"),
+        (Matching(GIVEN, representation=GaussianKernel(-1.0)), "gamma must be a number above 0"),
+        (Matching(GIVEN, representation=Distances("cosine")), "metric must be 'manhattan' or 'euclidean'"),
+        (HDy(GIVEN, step=0.7), "step must be a number above 0 and at most 0.5"),
+        (QUANTy(GIVEN, quantiles=0), "quantiles must be a whole number"),
+        (RUN(GIVEN, tau=-1.0), "tau must be a number of at least 0"),
         (RUN(GIVEN, representation=Histogram((4, 8))), "one number of bins"),
     ],
     ids=repr,
@@ -495,7 +495,7 @@ def test_equal_posteriors_leave_the_energy_distance_at_the_training_prevalences(
     row = np.array([level, 0.75 * (1 - level), 0.25 * (1 - level)])
     posteriors, codes = np.tile(row, (17, 1)), np.repeat([0, 1, 2], [1, 6, 10])
     quantifier = EDy("precomputed", metric=metric)
-    with pytest.warns(QuanetWarning, match="cannot tell all classes apart"):
+    with pytest.warns(QuanetWarning, match="cannot separate all classes"):
         quantifier.fit(posteriors, codes)
     np.testing.assert_allclose(quantifier.predict(posteriors[:4]), [1 / 17, 6 / 17, 10 / 17], atol=1e-6)
 
@@ -517,7 +517,7 @@ def test_unfolding_needs_an_order_of_names_only_where_smoothness_counts(method):
     X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 60, rng=0)
     names = np.array(["bad", "ok", "good"])[y]
     name = method.__name__
-    with pytest.raises(InvalidData, match=rf"{name} needs classes in order.*{name}\(order="):
+    with pytest.raises(InvalidData, match=rf"{name} needs ordered classes.*{name}\(order="):
         method(tau=1.0).fit(X, names)
     assert len(method().fit(X, names).classes_) == 3
     assert len(method(tau=1.0).fit(X[y < 2], names[y < 2]).classes_) == 2

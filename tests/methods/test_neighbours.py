@@ -60,9 +60,9 @@ def test_an_honest_adjustment_is_a_classifier_away():
 
 
 def test_bad_settings_and_columns_are_named():
-    with pytest.raises(InvalidSetting, match="n_neighbors is a whole number of at least 1; got 0"):
+    with pytest.raises(InvalidSetting, match="n_neighbors must be a whole number of at least 1; got 0"):
         PWK(0).fit(X, Y)
-    with pytest.raises(InvalidSetting, match="alpha is a number above 0; got -1"):
+    with pytest.raises(InvalidSetting, match="alpha must be a number above 0; got -1"):
         PWK(alpha=-1).fit(X, Y)
     with pytest.raises(InvalidData, match="X has 1 columns; the training data had 2"):
         PWK().fit(X, Y).predict(NEW[:, :1])

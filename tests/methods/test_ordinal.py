@@ -190,7 +190,7 @@ def test_its_strength_can_be_searched_by_the_match_distance():
 def test_a_singular_matrix_is_told():
     codes = np.repeat([0, 1, 2], 10)
     hits = np.eye(3)[np.where(codes == 0, 0, 1)]  # class 2 is always taken for class 1
-    with pytest.warns(QuanetWarning, match="OACC cannot tell all classes apart"):
+    with pytest.warns(QuanetWarning, match="OACC cannot separate all classes"):
         quantifier = OACC("precomputed").fit(hits, codes)
     check_prevalences(quantifier.predict(np.eye(3)[[0, 0, 0, 1]]))
 
@@ -198,9 +198,9 @@ def test_a_singular_matrix_is_told():
 @pytest.mark.parametrize(
     ("quantifier", "message"),
     [
-        (OACC("precomputed", strength=-1), "strength is a number of at least 0; got -1"),
-        (OEMQ("precomputed", strength=-1), "strength is a number of at least 0; got -1"),
-        (ODMy("precomputed", strength=-1), "strength is a number of at least 0; got -1"),
+        (OACC("precomputed", strength=-1), "strength must be a number of at least 0; got -1"),
+        (OEMQ("precomputed", strength=-1), "strength must be a number of at least 0; got -1"),
+        (ODMy("precomputed", strength=-1), "strength must be a number of at least 0; got -1"),
         (OPACC("precomputed", order=[0, 1, 2]), r"order is \[0, 1, 2\], but the classes are \[0, 1, 2, 3\]"),
     ],
 )
@@ -229,5 +229,5 @@ def test_a_search_by_the_match_distance_uses_the_order_of_its_quantifier():
     )
     # The bags differ, since classes are drawn in the order of their names; errors of other orders are twice as large.
     np.testing.assert_allclose(named.errors_, numbered.errors_, atol=0.05)
-    with pytest.raises(InvalidData, match="md needs classes in order"):
+    with pytest.raises(InvalidData, match="md needs ordered classes"):
         GridSearchQ(PACC(), {"cv": [3]}, metric="md", protocol=protocol).fit(X, np.array(order)[y])

@@ -92,9 +92,9 @@ def test_sparse_numbers_are_read_alike():
 @pytest.mark.parametrize(
     ("quantifier", "message"),
     [
-        (ReadMe(subsets=0), "subsets is a whole number of at least 1; got 0"),
-        (ReadMe(words=30), "words lies between 1 and 25; got 30"),
-        (ReadMe(rare=0.5), "rare is a share of texts below 0.5; got 0.5"),
+        (ReadMe(subsets=0), "subsets must be a whole number of at least 1; got 0"),
+        (ReadMe(words=30), "words must be a whole number from 1 to 25; got 30"),
+        (ReadMe(rare=0.5), "rare must be a number of at least 0 and below 0.5; got 0.5"),
     ],
 )
 def test_settings_that_mean_nothing_are_named(quantifier, message):
@@ -103,7 +103,7 @@ def test_settings_that_mean_nothing_are_named(quantifier, message):
 
 
 def test_data_without_shared_words_are_refused():
-    with pytest.raises(InvalidData, match="no word occurs in between 40% and 60% of the 4 texts"):
+    with pytest.raises(InvalidData, match="no word occurs in 40% to 60% of the 4 texts"):
         ReadMe(rare=0.4).fit(["one", "two", "three", "four"], [0, 1, 0, 1])
     with pytest.raises(InvalidData, match="no words were found in the 2 texts"):
         ReadMe().fit(["!", "?"], [0, 1])

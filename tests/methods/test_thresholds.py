@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from quanet import ACC, APP, CC, MAX, MS, MS2, PACC, T50, TAC, Gaussians, OneVsRest, X, evaluate
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.methods.rate_curve import Curve, median_sweep, rate_curve, share_reaching
-from quanet.uncertainty.held import replicates
+from quanet.methods.rate_curve import RateCurve, median_sweep, rate_curve, share_reaching
+from quanet.uncertainty.relearning import replicates
 from tests.methods.test_counting import fixed_bag
 from tests.strategies import SEEDS, fixed_posteriors
 
@@ -87,7 +87,7 @@ def test_at_one_half_it_is_mlquantifys_tac_and_acc():
 @pytest.mark.parametrize("method", [*ALL, TAC])
 def test_equal_rates_at_every_threshold_leave_the_plain_count_with_a_warning(method):
     useless = np.tile([[0.3, 0.7]], (10, 1))
-    with pytest.warns(QuanetWarning, match=rf"{method.__name__} cannot adjust .*tpr = fpr at"):
+    with pytest.warns(QuanetWarning, match=rf"{method.__name__} cannot correct .*tpr = fpr at"):
         quantifier = method("precomputed").fit(useless, ["a", "b"] * 5)
     bag = [[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]]
     np.testing.assert_allclose(quantifier.predict(bag), CC("precomputed").fit(useless, ["a", "b"] * 5).predict(bag))
@@ -96,7 +96,7 @@ def test_equal_rates_at_every_threshold_leave_the_plain_count_with_a_warning(met
 def test_without_a_clear_threshold_ms2_sweeps_them_all_with_a_warning():
     scores = np.linspace(0.1, 0.9, 40)
     posteriors, y = np.column_stack([1 - scores, scores]), np.arange(40) % 2
-    with pytest.warns(QuanetWarning, match=r"tpr - fpr above 0.25, and the largest is 0.05"):
+    with pytest.warns(QuanetWarning, match=r"tpr - fpr above 0.25, but the largest difference is 0.05"):
         swept = MS2("precomputed", positive=1).fit(posteriors, y)
     np.testing.assert_array_equal(
         swept.predict(posteriors[:9]), MS("precomputed", positive=1).fit(posteriors, y).predict(posteriors[:9])
@@ -133,7 +133,7 @@ def test_each_of_more_classes_is_swept_on_precomputed_posteriors():
     ("quantifier", "message"),
     [
         (T50("precomputed", positive="yes"), r"positive is 'yes', but the classes are \[0, 1\]"),
-        (TAC("precomputed", threshold=1.5), "threshold is a posterior, from 0 to 1; got 1.5"),
+        (TAC("precomputed", threshold=1.5), "TAC: threshold must be a number from 0 to 1; got 1.5"),
     ],
 )
 def test_settings_that_mean_nothing_are_named(quantifier, message):
@@ -143,7 +143,7 @@ def test_settings_that_mean_nothing_are_named(quantifier, message):
 
 
 def test_a_curve_keeps_its_three_parts_together():
-    kept = Curve(np.array([0.1, 0.2]), np.array([1.0, 0.5]), np.array([1.0, 0.2])).where(np.array([False, True]))
+    kept = RateCurve(np.array([0.1, 0.2]), np.array([1.0, 0.5]), np.array([1.0, 0.2])).where(np.array([False, True]))
     assert [part.tolist() for part in kept] == [[0.2], [0.5], [0.2]]
 
 
@@ -157,9 +157,9 @@ def test_on_balanced_data_replicates_count_the_class_that_fit_chose(method, firs
     assert fitted.positive_ == first
     assert {one.positive_ for one in replicates(fitted)} == {first}
     # From the same held-out rows, in any order, it learns the same.
-    order = np.random.default_rng(0).permutation(len(fitted.held_codes_))
-    again = fitted._relearnt(fitted.held_rows_[order].astype(float), fitted.held_codes_[order])
-    same = fitted._relearnt(fitted.held_rows_.astype(float), fitted.held_codes_)
+    order = np.random.default_rng(0).permutation(len(fitted.held_out_.codes))
+    again = fitted.relearn(fitted.held_out_.inputs[order].astype(float), fitted.held_out_.codes[order])
+    same = fitted.relearn(fitted.held_out_.inputs.astype(float), fitted.held_out_.codes)
     np.testing.assert_array_equal(again.predict(X), same.predict(X))
 
 

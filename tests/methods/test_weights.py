@@ -104,7 +104,7 @@ def test_regularisation_sees_no_shift_with_few_instances_and_all_of_it_with_many
 def test_a_singular_matrix_is_told_and_weights_stay_near_one():
     codes = np.repeat([0, 1, 2], 10)
     hits = np.eye(3)[np.where(codes == 0, 0, 1)]  # class 2 is always taken for class 1
-    with pytest.warns(QuanetWarning, match="BBSE cannot tell all classes apart: .* singular"):
+    with pytest.warns(QuanetWarning, match="BBSE cannot separate all classes: .* singular"):
         quantifier = BBSE("precomputed").fit(hits, codes)
     estimate = quantifier.predict(np.eye(3)[[0, 0, 0, 1]])
     np.testing.assert_allclose(estimate, [0.75, 0.125, 0.125], atol=1e-9)
@@ -114,9 +114,9 @@ def test_a_singular_matrix_is_told_and_weights_stay_near_one():
 @pytest.mark.parametrize(
     ("quantifier", "message"),
     [
-        (BBSE("precomputed", outputs="crisp"), "outputs is one of hard, soft; got 'crisp'"),
-        (RLLS("precomputed", alpha=-1), "alpha is a strength of at least 0; got -1"),
-        (RLLS("precomputed", delta=0), "delta is a probability between 0 and 1; got 0"),
+        (BBSE("precomputed", outputs="crisp"), "outputs must be 'hard' or 'soft'; got 'crisp'"),
+        (RLLS("precomputed", alpha=-1), "alpha must be a number of at least 0; got -1"),
+        (RLLS("precomputed", delta=0), "delta must be a number between 0 and 1; got 0"),
     ],
 )
 def test_settings_that_mean_nothing_are_named(quantifier, message):

@@ -30,7 +30,7 @@ SMALL = Recipe(bags=5, sizes=(20, 50), batches=3, stop_sizes=(50, 50), stop_batc
 @pytest.fixture(autouse=True)
 def small_epochs(monkeypatch):
     monkeypatch.setitem(RECIPES, "residual", SMALL)
-    monkeypatch.setattr("quanet.nn.estimator.GROUPS", SMALL.groups)
+    monkeypatch.setattr("quanet.nn.quanet.GROUPS", SMALL.groups)
     monkeypatch.setitem(RECIPES, "paper", replace(SMALL, groups=None))
 
 
@@ -89,7 +89,8 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_that_goes_on(rows, tmp_pat
     program = f"""
         import os, signal
         from quanet import Gaussians, QuaNet
-        from quanet.nn import estimator, recipes
+        from quanet.nn import recipes
+        from quanet.nn import quanet as estimator
         from quanet.nn.checkpoints import Checkpoint
         estimator.RECIPES["residual"] = recipes.{SMALL!r}
         estimator.GROUPS = {SMALL.groups}
@@ -150,7 +151,7 @@ def test_a_damaged_checkpoint_is_said_and_done_anew(rows, tmp_path):
     whole = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.warns(QuanetWarning, match="is damaged; the training starts anew"):
+    with pytest.warns(QuanetWarning, match="is damaged; training starts again"):
         again = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
     assert same_network(again, whole)
 
@@ -169,13 +170,13 @@ def test_a_full_disk_costs_the_checkpoint_not_the_training(rows, tmp_path, monke
 
 
 def test_a_checkpoint_needs_a_seed_and_a_folder(rows, texts, tmp_path):
-    with pytest.raises(InvalidSetting, match="give random_state a number"):
+    with pytest.raises(InvalidSetting, match="checkpoint needs a seed"):
         QuaNet(checkpoint=tmp_path).fit(*rows)
-    with pytest.raises(InvalidSetting, match="give random_state a number"):
+    with pytest.raises(InvalidSetting, match="checkpoint needs a seed"):
         LSTMClassifier(checkpoint=tmp_path).fit(*texts)
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(InvalidSetting, match="cannot be a folder"):
+    with pytest.raises(InvalidSetting, match="cannot be used as a folder"):
         QuaNet(**QUICK, checkpoint=file / "folder").fit(*rows)
 
 

@@ -22,13 +22,13 @@ def test_a_device_by_name_is_that_device():
 
 @pytest.mark.parametrize("device", ["cuda:99", "no such device"])
 def test_a_device_that_is_not_there_is_named_with_the_way_out(device):
-    with pytest.raises(InvalidSetting, match=rf"device '{device}' cannot be used here: .* Take 'auto' or 'cpu'\."):
+    with pytest.raises(InvalidSetting, match=rf"device '{device}' is not available: .* Use 'auto' or 'cpu'\."):
         resolve_device(device)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is there")
 def test_cuda_without_cuda_is_an_error_and_not_the_cpu():
-    with pytest.raises(InvalidSetting, match="'cuda' cannot be used here"):
+    with pytest.raises(InvalidSetting, match="'cuda' is not available"):
         resolve_device("cuda")
 
 

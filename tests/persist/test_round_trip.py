@@ -25,8 +25,9 @@ from sklearn.svm import SVC, LinearSVC
 
 from quanet import ACC, APP, CC, EMQ, PACC, PCC, PWK, Gaussians, TextClassifier, TrainPrevalence, load, save
 from quanet.base import AggregativeQuantifier
-from quanet.persist.state import Reader, Writer
+from quanet.persist.load import Reader
 from quanet.persist.trust import Trust
+from quanet.persist.writer import Writer
 
 METHODS = [TrainPrevalence, CC, PCC, ACC, PACC, EMQ]
 LABELS = {

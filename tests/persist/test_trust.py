@@ -20,9 +20,9 @@ import quanet
 from quanet import CC, EMQ, PACC, PCC, Gaussians, load, save
 from quanet.errors import InvalidModel, InvalidSetting
 from quanet.persist import trust
-from quanet.persist.folder import untrusted_types
-from quanet.persist.trees import check_trees
-from tests.persist.test_folder import replace_part
+from quanet.persist.load import untrusted_types
+from quanet.persist.tree_checks import check_trees
+from tests.persist.test_save import replace_part
 
 X, CODES = Gaussians(distance=2.0).draw([0.4, 0.6], 60, rng=0)
 LABELS = np.array(["no", "yes"])[CODES]
@@ -189,7 +189,7 @@ def test_half_a_pair_of_hooks_is_an_error(tmp_path):
 
 
 def test_hooks_that_fail_are_named(tmp_path):
-    with pytest.raises(InvalidSetting, match="keys that are no strings"):
+    with pytest.raises(InvalidSetting, match="keys that are not strings"):
         save(EMQ(FrozenEstimator(BadlyHooked().fit(X, LABELS))).fit(X, LABELS), tmp_path / "model")
     save(FailsToRestore().fit(X, LABELS), tmp_path / "model")
     with pytest.raises(InvalidModel, match=r"FailsToRestore cannot be restored: .*no such layer"):
@@ -205,7 +205,7 @@ def test_what_cannot_be_saved_is_named_with_the_way_out(tmp_path):
     with pytest.raises(InvalidSetting, match="network_ is an array of"):
         save(fitted, tmp_path / "model")
     fitted.network_ = fitted
-    with pytest.raises(InvalidSetting, match="network_ holds itself"):
+    with pytest.raises(InvalidSetting, match="network_ contains itself"):
         save(fitted, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
@@ -228,12 +228,12 @@ def test_trees_of_neighbours_need_trust(tmp_path):
 @pytest.mark.parametrize("trusted", ["a.b", Nearest])
 def test_trusted_is_a_list(trusted, tmp_path):
     save(EMQ().fit(X, LABELS), tmp_path / "model")
-    with pytest.raises(InvalidSetting, match="even for one"):
+    with pytest.raises(InvalidSetting, match="must be a list of types"):
         load(tmp_path / "model", trusted=trusted)
 
 
 def test_a_trusted_name_without_a_class_is_refused():
-    for name, match in [("no.such.module.Class", "cannot be imported"), (f"{HERE}.X", "is no class")]:
+    for name, match in [("no.such.module.Class", "cannot be imported"), (f"{HERE}.X", "is not a class")]:
         with pytest.raises(InvalidModel, match=match):
             trust.Trust([name]).class_of(name)
     with pytest.raises(InvalidModel, match="is not trusted"):
@@ -277,7 +277,7 @@ def test_a_call_in_an_archive_is_refused_and_not_made(module, name, tmp_path, mo
 def test_an_archive_that_is_none_is_refused(content, tmp_path):
     save(EMQ().fit(X, LABELS), tmp_path / "model")
     replace_part(tmp_path / "model", "part-0.skops", content)
-    with pytest.raises(InvalidModel, match="no skops archive"):
+    with pytest.raises(InvalidModel, match="not a readable skops archive"):
         load(tmp_path / "model")
 
 

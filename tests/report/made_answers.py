@@ -2,14 +2,16 @@
 
 import numpy as np
 
-from quanet.answers.correction import Correction
-from quanet.answers.evaluation import Comparison, Evaluation
-from quanet.answers.shares import Key, Shares
+from quanet.data.periods import Key
 from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.evaluation.limits import Limit
 from quanet.evaluation.results import Results
-from quanet.monitoring import Change, Course
+from quanet.monitoring.history import Change, History
 from quanet.uncertainty.regions import Interval
+from quanet.workflows.compare import Comparison
+from quanet.workflows.correct import Correction
+from quanet.workflows.evaluate import Evaluation
+from quanet.workflows.predict import Shares
 
 DIAGNOSIS = Diagnosis(
     [
@@ -172,12 +174,12 @@ def made_correction(*, groups=5, scores=False):
     )
 
 
-def made_course(*, since=None, k=2, days=30):
+def made_history(*, since=None, k=2, days=30):
     shares = np.linspace(0.2, 0.4, days) + 0.02 * np.sin(np.arange(days))
     both = np.column_stack([1 - shares, shares])
     rng = np.random.default_rng(0)
     noise = rng.normal(scale=0.02, size=days)
-    return Course(
+    return History(
         classes=np.array(["no", "yes"]),
         dates=np.datetime64("2026-03-01") + np.arange(days),
         sizes=rng.integers(50, 300, size=days),

@@ -1,23 +1,23 @@
-"""What reports say of evaluations, comparisons, corrections and courses."""
+"""The reports of evaluations, comparisons, corrections and monitors."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from quanet.courses import Change
 from quanet.errors import InvalidData
-from quanet.report.bagged import coverage_chart
-from quanet.report.comparison import summarize_comparison
-from quanet.report.corrections import summarize_correction
-from quanet.report.course import summarize_course
-from quanet.report.evaluation import _coverage, summarize_evaluation
-from quanet.uncertainty.judge_groups import ErrorTest
+from quanet.labels.judge_groups import ErrorTest
+from quanet.monitoring.history import Change
+from quanet.report.bag_charts import coverage_chart
+from quanet.report.compare import summarize_comparison
+from quanet.report.correct import summarize_correction
+from quanet.report.evaluate import _coverage_sentence, summarize_evaluation
+from quanet.report.monitor import summarize_history
 from tests.report.made_answers import (
     made_comparison,
     made_correction,
-    made_course,
     made_evaluation,
+    made_history,
     made_results,
 )
 
@@ -33,17 +33,18 @@ def test_an_evaluation_says_how_far_off_beside_a_plain_count():
     own, counted = evaluation.results["EMQ"], evaluation.results["CC"]
     factor = counted.error().mean() / own.error().mean()
     assert summary.answer == (
-        f"EMQ errs by {points(own)} percentage points on average over 88 bags from test.csv; a plain count of "
-        f"predicted labels errs by {points(counted)} points, {factor:.1f} times as much."
+        f"EMQ is off by {points(own)} percentage points on average over 88 bags from test.csv; a plain count of "
+        f"predicted labels is off by {points(counted)} points, {factor:.1f} times as much."
     )
     facts = dict(summary.facts)
     assert facts["bags of 500"] == "88"
-    assert facts["least error of an unbiased method"] == "0.80 points"
-    assert facts["of the 95 % intervals hold the truth"] == f"{100 * evaluation.covered.mean():.1f} %"
-    assert [section.title for section in summary.sections][:3] == [
-        "Estimates against the truth",
+    assert facts["smallest possible error of an unbiased method"] == "0.80 points"
+    assert facts["of the 95 % intervals contain the truth"] == f"{100 * evaluation.covered.mean():.1f} %"
+    assert [section.title for section in summary.sections][:4] == [
+        "Estimates and true shares",
+        "Errors",
         "Error by shift",
-        "Do the intervals hold the truth?",
+        "Do the intervals contain the truth?",
     ]
     [errors] = summary.sections[1].tables
     assert errors.rows[0][1][0].text == f"{own.error().mean():.4f}"
@@ -54,7 +55,7 @@ def test_a_plain_count_has_nothing_beside_it():
     evaluation = made_evaluation()
     counted = replace(evaluation, results={"CC": evaluation.results["CC"]}, limit=None, source="")
     answer = summarize_evaluation(counted).answer
-    assert answer.startswith("CC errs by ")
+    assert answer.startswith("CC is off by ")
     assert answer.endswith(" over 88 bags.")
 
 
@@ -72,17 +73,17 @@ def test_coverage_is_counted_by_the_true_share():
 @pytest.mark.parametrize(
     ("inside", "bags", "words"),
     [
-        (160, 200, "80.0 % of the 95 % intervals hold the truth, fewer than they should (exact binomial test over 200"),
+        (160, 200, "80.0 % of the 95 % intervals contain the truth, fewer than expected (exact binomial test over 200"),
         (190, 200, "does not differ significantly from 95 % (exact binomial test over 200 bags, p = 1.000)."),
-        (200, 200, "more than they need to (exact binomial test over 200 bags, p < .001): they are wider"),
-        (11, 11, "p = 1.000). So few bags cannot show that intervals are too wide."),
+        (200, 200, "more than expected (exact binomial test over 200 bags, p < .001): the intervals are wider"),
+        (11, 11, "p = 1.000). So few bags cannot show whether intervals are too wide."),
         (9, 11, "does not differ significantly"),
-        (6, 11, "fewer than they should"),
+        (6, 11, "fewer than expected"),
     ],
 )
 def test_coverage_is_judged_only_where_a_test_says_more_than_chance(inside, bags, words):
     covered = np.repeat(np.arange(bags)[:, None] < inside, 2, axis=1).astype(float)
-    assert words in _coverage(covered, 0.95)
+    assert words in _coverage_sentence(covered, 0.95)
 
 
 def test_a_comparison_names_the_best_and_those_as_good():
@@ -90,15 +91,17 @@ def test_a_comparison_names_the_best_and_those_as_good():
     summary = summarize_comparison(comparison)
     best, counted = comparison.results["QuaNet"], comparison.results["CC"]
     assert summary.answer == (
-        f"QuaNet has the smallest error of 5 methods: it errs by {points(best)} percentage points on average, a plain "
-        f"count by {points(counted)} points; EMQ may be as good."
+        f"QuaNet has the smallest AE of 5 methods ({comparison.errors['ae'][0]:.4f}): it is off by {points(best)} "
+        f"percentage points on average, a plain count by {points(counted)} points; EMQ may be as good."
     )
-    assert summary.sections[0].paragraphs[0].startswith("No significant difference from QuaNet: EMQ (paired test of AE")
-    assert "SVMQ could not run on these data: it is for two classes." in summary.sections[0].paragraphs
+    assert (
+        summary.sections[0].paragraphs[0].startswith("No significant difference from QuaNet: EMQ (paired t-test of AE")
+    )
+    assert summary.sections[1].paragraphs == ("SVMQ: it is for two classes.",)
     table = summary.sections[0].charts[0].table
     assert [name for name, _ in table.rows] == list(comparison.results)
     assert [entries[1].text for _, entries in table.rows] == ["--", ".400", "< .001", "< .001", "< .001"]
-    assert summary.data["p_values"]["ae"]["EMQ"] == 0.4
+    assert summary.figures()["p_values"]["ae"]["EMQ"] == 0.4
 
 
 def test_of_many_classes_the_first_methods_estimates_are_shown():
@@ -127,13 +130,13 @@ def test_one_bag_is_no_test():
 def test_a_correction_stands_beside_the_judge():
     summary = summarize_correction(made_correction())
     assert summary.answer == (
-        "good 67.5 % (65.5 to 69.5 %) of 3,000 instances in judged.csv, corrected by 200 human labels; "
-        "the judge alone says 64.0 %."
+        "good: 67.5 % (65.5 to 69.5 %) of 3,000 instances in judged.csv, corrected with 200 human labels; "
+        "the judge's uncorrected rate is 64.0 %."
     )
     whole, groups, rates = summary.sections
     assert whole.paragraphs == (
-        "The judge says 36.0 % bad: 3.5 points more than the corrected rate.",
-        "Human labels only show how the judge errs.",
+        "The judge's rate of bad is 36.0 %: 3.5 points above the corrected rate.",
+        "The human labels only show how the judge errs.",
     )
     assert groups.title == "By model"
     assert [name for name, _ in groups.charts[0].table.rows] == [f"model {i}" for i in range(5)]
@@ -145,11 +148,11 @@ def test_a_correction_stands_beside_the_judge():
 
 def test_a_correction_headlines_the_class_asked_for_and_says_what_is_assumed():
     summary = summarize_correction(made_correction(), focus="bad")
-    assert summary.answer.startswith("bad 32.5 % ")
-    assert summary.data["class"] == "bad"
+    assert summary.answer.startswith("bad: 32.5 % ")
+    assert summary.figures()["class"] == summary.data()["class"] == "bad"
     groups = summary.sections[1]
-    assert "The most bad: " in groups.charts[0].alt
-    assert "4 of 5 groups are corrected by their own human labels alone." in groups.paragraphs
+    assert "Highest rate of bad: " in groups.charts[0].alt
+    assert "4 of 5 groups are corrected by their own human labels." in groups.paragraphs
     assert [entries[1].text for _, entries in groups.charts[0].table.rows] == ["all", *["own"] * 4]
     assert not summary.cautions
     differing = replace(made_correction(), errors=ErrorTest(0.001, np.linspace(0.001, 1, 5)))
@@ -159,60 +162,58 @@ def test_a_correction_headlines_the_class_asked_for_and_says_what_is_assumed():
 def test_scores_have_no_rates_and_no_judge_beside():
     summary = summarize_correction(made_correction(groups=1, scores=True))
     assert [section.title for section in summary.sections] == ["All together"]
-    assert "judge alone" not in summary.answer
+    assert "uncorrected" not in summary.answer
     assert [entries[1].text for _, entries in summary.sections[0].charts[0].table.rows] == ["--", "--"]
 
 
 def test_many_groups_of_a_correction_are_in_the_table_alone():
     summary = summarize_correction(made_correction(groups=40))
-    assert summary.sections[1].paragraphs[-1] == "Shown: the 30 largest of 40 groups; the table has all."
+    assert summary.sections[1].paragraphs[-1] == "The chart shows the 30 largest of 40 groups; the table shows all."
     assert len(summary.sections[1].charts[0].table.rows) == 40
 
 
-def test_a_course_says_since_when_and_the_levels_before_and_after():
-    course = made_course(since=np.datetime64("2026-03-14"))
-    summary = summarize_course(course)
-    assert summary.answer.endswith("at 2026-03-30; it has changed since 2026-03-14, from 20.0 % to 35.0 %.")
+def test_a_history_gives_the_date_and_the_levels_before_and_after():
+    history = made_history(since=np.datetime64("2026-03-14"))
+    summary = summarize_history(history)
+    assert summary.answer.startswith("Alarm: yes changed from 20.0 % to 35.0 % at 2026-03-14; the newest estimate is ")
     assert summary.cautions[0].severity == "alarm"
-    no = summarize_course(course, focus="no")
-    assert no.answer.startswith("no ")
-    assert no.answer.endswith("from 80.0 % to 65.0 %.")
-    assert no.data["class"] == "no"
+    no = summarize_history(history, focus="no")
+    assert no.answer.startswith("Alarm: no changed from 80.0 % to 65.0 %")
+    assert no.figures()["class"] == "no"
     first = Change(np.datetime64("2026-03-05"), np.datetime64("2026-03-06"), np.array([0.7, 0.3]), np.array([0.8, 0.2]))
-    both = summarize_course(replace(course, changes=(first, *course.changes)))
-    assert "2 changes were found, from 30.0 % to 20.0 % since 2026-03-05 and to 35.0 % since 2026-03-14" in both.answer
+    both = summarize_history(replace(history, changes=(first, *history.changes)))
+    assert "2 changes. yes changed from 30.0 % to 20.0 % at 2026-03-05 and to 35.0 % at 2026-03-14" in both.answer
     assert [name for name, _ in both.sections[1].tables[0].rows] == ["2026-03-05", "2026-03-14"]
-    assert "2 times, the last since 2026-03-14" in both.cautions[0].sentence
+    assert "2 changes, the last since 2026-03-14" in both.cautions[0].sentence
 
 
 def test_batches_that_vary_by_more_than_chance_are_reported():
-    course = made_course()
-    assert not summarize_course(course).cautions
-    narrow = replace(course, batch_lower=course.baseline - 0.001, batch_upper=course.baseline + 0.001)
-    [caution] = summarize_course(narrow).cautions
-    assert "of 30 batches lie outside the range that chance explains, where about 2 would" in caution.sentence
-    assert "Set a tolerance of about 0.016" in caution.advice
+    history = made_history()
+    assert not summarize_history(history).cautions
+    narrow = replace(history, batch_lower=history.baseline - 0.001, batch_upper=history.baseline + 0.001)
+    [caution] = summarize_history(narrow).cautions
+    assert "of 30 batches are outside the range that chance explains (expected: about 2)" in caution.sentence
+    assert "set a tolerance of about 0.016" in caution.advice
 
 
-def test_a_course_without_batches_cannot_be_reported():
-    course = made_course()
+def test_a_history_without_batches_cannot_be_reported():
+    history = made_history()
     with pytest.raises(InvalidData, match="no batches"):
-        summarize_course(replace(course, dates=course.dates[:0]))
+        summarize_history(replace(history, dates=history.dates[:0]))
 
 
-def test_a_quiet_course_says_so():
-    quiet = summarize_course(made_course(), focus="no")
-    assert quiet.answer.startswith("no ")
-    assert quiet.answer.endswith("no change was found in 30 batches.")
+def test_a_history_without_changes_gives_the_newest_share():
+    quiet = summarize_history(made_history(), focus="no")
+    assert quiet.answer.startswith("No change in 30 batches: no is at ")
     assert not quiet.cautions
     assert quiet.sections[-1].findings[0].severity == "ok"
 
 
-def test_batches_without_dates_and_many_classes_have_a_course_too():
-    course = made_course(days=6)
-    three = np.repeat(course.estimate[:, :1], 3, axis=1) / 3
+def test_batches_without_dates_and_many_classes_have_a_history_too():
+    history = made_history(days=6)
+    three = np.repeat(history.estimate[:, :1], 3, axis=1) / 3
     names = ("estimate", "windowed", "lower", "upper", "weighted", "baseline", "batch_lower", "batch_upper")
     parts = dict.fromkeys(names, three)
-    summary = summarize_course(replace(course, classes=np.array(list("abc")), dates=np.arange(6), **parts))
+    summary = summarize_history(replace(history, classes=np.array(list("abc")), dates=np.arange(6), **parts))
     assert [name for name, _ in summary.sections[0].charts[0].table.rows] == [str(i) for i in range(6)]
-    assert summary.data["dates"] == [str(i) for i in range(6)]
+    assert summary.figures()["dates"] == [str(i) for i in range(6)]

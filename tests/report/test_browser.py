@@ -5,10 +5,10 @@ import os
 import numpy as np
 import pytest
 
-from quanet.report.evaluation import summarize_evaluation
-from quanet.report.page import write_report
+from quanet.report.evaluate import summarize_evaluation
 from quanet.report.palette import DARK, LIGHT
-from quanet.report.shares import summarize_shares
+from quanet.report.predict import summarize_shares
+from quanet.report.render import write_report
 from tests.report.browser import CHROMIUM, browser
 from tests.report.made_answers import ALARM, by_product, made_evaluation
 

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,22 +12,22 @@ import pytest
 
 from quanet.diagnostics.findings import SEVERITIES, Finding
 from quanet.errors import InvalidSetting, MissingExtra
-from quanet.report import page
-from quanet.report.comparison import summarize_comparison
-from quanet.report.corrections import summarize_correction
-from quanet.report.course import summarize_course
-from quanet.report.evaluation import summarize_evaluation
-from quanet.report.page import to_html, to_json, to_markdown, write_report
+from quanet.report import render as page
+from quanet.report.compare import summarize_comparison
+from quanet.report.correct import summarize_correction
+from quanet.report.evaluate import summarize_evaluation
+from quanet.report.monitor import summarize_history
 from quanet.report.palette import DARK, LIGHT, SERIES, contrast
-from quanet.report.shares import summarize_shares
+from quanet.report.predict import summarize_shares
+from quanet.report.render import check_report, to_html, to_markdown, to_report_json, write_report
 from quanet.report.summary import Section, Summary
 from tests.report.made_answers import (
     ALARM,
     by_product,
     made_comparison,
     made_correction,
-    made_course,
     made_evaluation,
+    made_history,
     made_shares,
     monthly,
     monthly_by_product,
@@ -48,8 +49,8 @@ MAKERS = {
     "comparison": lambda: summarize_comparison(made_comparison(methods=5)),
     "correction": lambda: summarize_correction(made_correction()),
     "scores": lambda: summarize_correction(made_correction(groups=1, scores=True)),
-    "course": lambda: summarize_course(made_course(since=np.datetime64("2026-03-14"))),
-    "quiet course": lambda: summarize_course(made_course()),
+    "course": lambda: summarize_history(made_history(since=np.datetime64("2026-03-14"))),
+    "quiet course": lambda: summarize_history(made_history()),
     "hostile": lambda: summarize_shares(
         by_product(3, classes=(HOSTILE, "b_*|[x](y)", "c & #0a62a6 \n{{ 7 * 7 }}"), names=HOSTILE)
     ),
@@ -63,6 +64,12 @@ class Summaries(dict):
     def __missing__(self, kind):
         self[kind] = MAKERS[kind]()
         return self[kind]
+
+
+@cache
+def html_of(summary):
+    """A page, drawn once for all tests that look at it."""
+    return to_html(summary)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +108,7 @@ class Page(HTMLParser):
 
 def read(summary):
     found = Page()
-    found.feed(to_html(summary))
+    found.feed(html_of(summary))
     assert not found.open
     return found
 
@@ -126,7 +133,7 @@ def test_every_picture_has_words_and_numbers(summaries, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_stands_alone_and_is_in_order(summaries, kind):
-    text, found = to_html(summaries[kind]), read(summaries[kind])
+    text, found = html_of(summaries[kind]), read(summaries[kind])
     assert "http:" not in text
     assert "https:" not in text
     assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in found.tags}
@@ -144,7 +151,7 @@ def test_a_page_stands_alone_and_is_in_order(summaries, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_forms_say_the_same(summaries, kind):
     summary = summaries[kind]
-    shown, marked, plain = words(summary), to_markdown(summary), json.loads(to_json(summary))
+    shown, marked, plain = words(summary), to_markdown(summary), json.loads(to_report_json(summary))
     assert " ".join(summary.answer.split()) in shown
     assert plain["answer"] == summary.answer
     unmarked = re.sub(r"\\(.)", r"\1", marked)
@@ -171,15 +178,15 @@ def test_all_forms_say_the_same(summaries, kind):
 
 
 def test_json_has_the_figures_in_full(summaries):
-    data = json.loads(to_json(summaries["shares"]))["data"]
+    data = json.loads(to_report_json(summaries["shares"]))["data"]
     shares = made_shares()
     np.testing.assert_allclose(data["total"]["estimate"], shares.total.estimate)
     assert f"{100 * data['total']['estimate'][1]:.1f} %" in summaries["shares"].answer
-    assert json.loads(to_json(summaries["scores"]))["data"]["judged"] == [[None, None]]
+    assert json.loads(to_report_json(summaries["scores"]))["data"]["judged"] == [[None, None]]
 
 
 def test_hostile_labels_are_words(summaries):
-    text = to_html(summaries["hostile"])
+    text = html_of(summaries["hostile"])
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "{{ 7 * 7 }}" in text
@@ -213,22 +220,22 @@ def test_colours_can_be_read_on_their_page():
 def test_a_picture_has_the_pages_colours_alone(summaries):
     for section in summaries["products in months"].sections:
         for chart in section.charts:
-            tags = "".join(re.findall(r"<[^>]*>", chart.svg + chart.narrow))
+            tags = "".join(re.findall(r"<[^>]*>", page._svg(chart, narrow=False) + page._svg(chart, narrow=True)))
             assert set(re.findall(r"#[0-9a-f]{6}\b", tags)) == set()
             assert "var(--blue)" in tags
             assert "font-family" not in tags
 
 
 def test_a_report_is_the_same_bytes_every_time(summaries):
-    assert to_html(summarize_shares(made_shares())) == to_html(summaries["shares"])
+    assert to_html(summarize_shares(made_shares())) == html_of(summaries["shares"])
 
 
 def test_what_a_chart_leaves_out_is_said(summaries):
     shown = words(summaries["many"])
-    assert "the 30 largest of 200 groups and the 4 commonest of 28 classes; the table has all" in shown
+    assert "the 30 largest of 200 groups and the 4 most common of 28 classes; the table has all" in shown
     [chart] = summaries["many"].sections[0].charts
     assert len(chart.table.rows) == 200
-    assert len(chart.table.columns) == 29
+    assert len(chart.table.columns) == 30  # n, classes, note
 
 
 @pytest.mark.parametrize(("ending", "start"), [(".html", "<!doctype html>"), (".md", "# Shares"), (".json", "{")])
@@ -240,7 +247,7 @@ def test_a_report_is_written_by_its_ending_and_whole(tmp_path, summaries, ending
 
 
 def test_a_wrong_ending_is_told(tmp_path, summaries):
-    with pytest.raises(InvalidSetting, match=r"ends in \.html, \.md, \.json; 'report\.doc' does not"):
+    with pytest.raises(InvalidSetting, match=r"'report\.doc'. Use a name ending in \.html, \.md, \.json"):
         write_report(summaries["shares"], tmp_path / "report.doc")
     with pytest.raises(InvalidSetting, match="cannot be written"):
         write_report(summaries["shares"], tmp_path / "no folder" / "report.html")
@@ -252,7 +259,7 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch, module):
     page._environment.cache_clear()
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=r"pip install 'quanet\[report\]'"):
-        page.check_report(tmp_path / "report.html")
+        check_report(tmp_path / "report.html")
     page._environment.cache_clear()
 
 

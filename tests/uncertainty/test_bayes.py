@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import beta, betabinom
 
 from quanet.uncertainty.bayes import (
+    add_learning_error,
     beta_binomial,
     label_draws,
     label_posterior,
@@ -13,7 +14,6 @@ from quanet.uncertainty.bayes import (
     likelihood_posterior,
     number_draws,
     shortest,
-    with_learning,
 )
 
 
@@ -24,7 +24,7 @@ def test_beta_binomials_are_those_of_scipy():
 def test_a_perfect_classifier_gives_the_beta_posterior_of_its_count():
     # 3 of 10 counted, all labels right: the source's share has a Beta(1 + 3, 1 + 7).
     chances = label_posterior(np.array([3]), 10, np.array([[10**7, 0], [0, 10**7]]))
-    draws = number_draws(chances, own=False, rng=np.random.default_rng(0))[:, 0, 1]
+    draws = number_draws(chances, target_is_bag=False, rng=np.random.default_rng(0))[:, 0, 1]
     assert draws.mean() == pytest.approx(beta(4, 8).mean(), abs=0.01)
     np.testing.assert_allclose(np.quantile(draws, [0.1, 0.5, 0.9]), beta(4, 8).ppf([0.1, 0.5, 0.9]), atol=0.02)
 
@@ -56,11 +56,15 @@ def test_gibbs_draws_agree_with_the_exact_posterior():
     rng = np.random.default_rng(1)
     confusions = np.array([[80, 15], [20, 85]])
     exact = label_posterior(np.array([30]), 60, confusions) @ (np.arange(61) / 60)
-    drawn = label_draws(np.array([[30, 30]]), confusions, weights=np.ones(2), own=True, rng=rng)[:, 0, 1].mean()
+    drawn = label_draws(np.array([[30, 30]]), confusions, weights=np.ones(2), target_is_bag=True, rng=rng)[
+        :, 0, 1
+    ].mean()
     assert drawn == pytest.approx(float(exact[0]), abs=0.03)
     values = np.repeat([[1.0, 0.2], [0.3, 1.0]], 20, axis=0)[None]
     exact = likelihood_posterior(values, np.array([[0.5, 0.5]])) @ (np.arange(41) / 40)
-    drawn = likelihood_draws(values, np.array([[0.5, 0.5]]), weights=np.ones(2), own=True, rng=rng)[:, 0, 1].mean()
+    drawn = likelihood_draws(values, np.array([[0.5, 0.5]]), weights=np.ones(2), target_is_bag=True, rng=rng)[
+        :, 0, 1
+    ].mean()
     assert drawn == pytest.approx(float(exact[0]), abs=0.03)
 
 
@@ -83,6 +87,6 @@ def test_the_shortest_interval_reaches_the_end_though_no_draw_does():
 
 def test_draws_move_by_what_other_held_out_rows_would_change():
     covariance = 0.01 * np.array([[[1.0, -1.0], [-1.0, 1.0]]])
-    moved = with_learning(np.full((4000, 1, 2), 0.5), covariance, rng=np.random.default_rng(0))
+    moved = add_learning_error(np.full((4000, 1, 2), 0.5), covariance, rng=np.random.default_rng(0))
     np.testing.assert_allclose(moved.sum(axis=2), 1)
     np.testing.assert_allclose(moved.std(axis=0), 0.1, rtol=0.05)

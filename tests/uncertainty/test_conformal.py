@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quanet import ACC, Gaussians
+from quanet.held_out import HeldOut, draw_bags
 from quanet.simplex import count
 from quanet.uncertainty import conformal
-from quanet.uncertainty.conformal import Calibrations, Errors, _learnt, calibrate_errors, draw_bags, least_held
-from quanet.uncertainty.held import Held
-from quanet.uncertainty.inversion import invert, towards_the_ends
+from quanet.uncertainty.conformal import Calibrations, Errors, _learned_share, calibrate_errors, min_held_out
+from quanet.uncertainty.regions import invert, share_grid
 
-SHARES = towards_the_ends(21)
+SHARES = share_grid(21)
 
 
 def normal_errors(spread, seed=0):
@@ -36,8 +36,8 @@ def test_errors_of_larger_bags_are_smaller_as_far_as_they_are_chance():
     errors = normal_errors(np.full(21, 0.05))
     whole, half = (errors.ends(np.array([0.5]), 0.95, ratio) for ratio in (1.0, 0.25))
     np.testing.assert_allclose(half[1] - half[0], (whole[1] - whole[0]) / 2, rtol=0.02)
-    learnt = replace(errors, learnt=1.0).ends(np.array([0.5]), 0.95, 0.25)
-    np.testing.assert_allclose(learnt[:2], whole[:2])
+    learned = replace(errors, learned_share=1.0).ends(np.array([0.5]), 0.95, 0.25)
+    np.testing.assert_allclose(learned[:2], whole[:2])
 
 
 def test_a_tiny_bias_without_any_spread_at_an_end_does_not_widen_its_neighbours():
@@ -47,16 +47,16 @@ def test_a_tiny_bias_without_any_spread_at_an_end_does_not_widen_its_neighbours(
     np.testing.assert_allclose([lower[0], upper[0]], [0.48, 0.52], atol=0.004)
 
 
-def test_what_was_learnt_is_told_from_chance():
+def test_the_variance_of_what_was_learned_is_separated_from_chance():
     rng = np.random.default_rng(0)
     others = np.tile([-1.0, 1.0] * 16, 41 * 12).reshape(41, 384)
     errors = 0.6 * others + 0.8 * rng.normal(size=(41, 384))
-    np.testing.assert_allclose(_learnt(errors, 32), 0.36, atol=0.02)
-    np.testing.assert_allclose(_learnt(rng.normal(size=(41, 384)), 32), 0, atol=0.02)
-    assert _learnt(errors, 1) == 0
+    np.testing.assert_allclose(_learned_share(errors, 32), 0.36, atol=0.02)
+    np.testing.assert_allclose(_learned_share(rng.normal(size=(41, 384)), 32), 0, atol=0.02)
+    assert _learned_share(errors, 1) == 0
 
 
-def test_a_share_of_nothing_can_be_true():
+def test_the_interval_can_contain_0_and_1():
     lower, upper, _ = normal_errors(np.full(21, 0.05)).ends(np.array([0.0, 0.05, 0.95, 1.0]), 0.95, 1.0)
     np.testing.assert_array_equal(lower[:2], 0)
     np.testing.assert_array_equal(upper[2:], 1)
@@ -69,40 +69,40 @@ def test_a_bias_that_is_known_moves_the_interval():
 
 
 def test_bags_have_the_counts_asked_for():
-    held = Held(np.zeros((6, 2)), np.array([0, 1, 2, 1, 0, 1]), 3)
+    held = HeldOut(np.zeros((6, 2)), np.array([0, 1, 2, 1, 0, 1]), 3)
     counts = np.array([[4, 0, 3], [0, 7, 0], [2, 3, 2]])
-    drawn = draw_bags(held, counts, np.random.default_rng(0))
+    drawn = draw_bags(held.codes, counts, np.random.default_rng(0))
     np.testing.assert_array_equal(count(held.codes[drawn], 3), counts)
 
 
 def test_the_fewest_held_out_instances():
-    assert [least_held(level) for level in (0.5, 0.9, 0.95, 0.99)] == [3, 19, 39, 199]
+    assert [min_held_out(level) for level in (0.5, 0.9, 0.95, 0.99)] == [3, 19, 39, 199]
 
 
-def test_bags_larger_than_any_calibrated_on_are_scaled_from_those(monkeypatch):
-    monkeypatch.setattr(conformal, "LARGEST", 64)
+def test_errors_of_bags_larger_than_all_calibration_bags_are_extrapolated(monkeypatch):
+    monkeypatch.setattr(conformal, "MAX_SIZE", 64)
     X, y = Gaussians().draw([0.5, 0.5], 400, rng=0)
     quantifier = ACC().fit(X, y)
-    held = Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), 2)
-    calibrations = Calibrations(held, own=True, seed=0)
+    held = HeldOut(quantifier.held_out_.inputs.astype(float), quantifier.held_out_.codes.astype(np.intp), 2)
+    calibrations = Calibrations(held, target_is_bag=True, seed=0)
     errors, _, ratio = calibrations.of_size(quantifier, 64)
     assert ratio == 1
-    assert 0 < errors[1].learnt < 0.5  # by resamples of 400 rows, of errors in bags of 64
+    assert 0 < errors[1].learned_share < 0.5  # by resamples of 400 rows, of errors in bags of 64
     for n in (640, 64 * 10**5):
         found, _, ratio = calibrations.of_size(quantifier, n)
         assert found is errors
         assert ratio == 64 / n
-    least = errors[1].spread() * np.sqrt(errors[1].learnt)
+    least = errors[1].spread() * np.sqrt(errors[1].learned_share)
     np.testing.assert_allclose(errors[1].spread(1e-9), least, rtol=1e-6)
 
 
 def test_few_bags_at_a_time_are_the_same_bags(monkeypatch):
     X, y = Gaussians().draw([0.5, 0.5], 200, rng=0)
     quantifier = ACC().fit(X, y)
-    held = Held(quantifier.held_rows_.astype(float), quantifier.held_codes_.astype(np.intp), 2)
+    held = HeldOut(quantifier.held_out_.inputs.astype(float), quantifier.held_out_.codes.astype(np.intp), 2)
     errors = []
     for together in (2**21, 1000):
-        monkeypatch.setattr(conformal, "AT_A_TIME", together)
-        found, _ = calibrate_errors(quantifier, held, size=10, own=True, rng=np.random.default_rng(0))
+        monkeypatch.setattr(conformal, "BATCH", together)
+        found, _ = calibrate_errors(quantifier, held, size=10, target_is_bag=True, rng=np.random.default_rng(0))
         errors.append(found[1].errors)
     np.testing.assert_array_equal(*errors)

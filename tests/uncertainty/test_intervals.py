@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 import quanet
 from quanet import ACC, APP, CC, EMQ, PACC, PCC, UPP, Bags, Gaussians, GridSearchQ, OneVsRest, TrainPrevalence
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
-from quanet.uncertainty import held as memory
+from quanet.uncertainty import relearning
 
 METHODS = ("conformal", "closed", "bootstrap", "bayes")
 
@@ -96,15 +96,15 @@ def test_few_held_out_instances_make_intervals_wider():
 
 
 @pytest.mark.parametrize("quantifier", [CC(), PCC(), TrainPrevalence(), OneVsRest(EMQ())], ids=repr)
-def test_a_quantifier_that_keeps_no_rows_says_what_its_interval_lacks(quantifier):
+def test_a_warning_says_what_an_interval_without_held_out_instances_does_not_include(quantifier):
     X, y = drawn(2, 200, 0)
     fitted = quantifier.fit(X, y)
-    with pytest.warns(QuanetWarning, match="has kept no held-out rows"):
+    with pytest.warns(QuanetWarning, match="has no held-out instances"):
         found = fitted.predict_interval(X[:50])
     assert found.method == "bootstrap"
     assert (found.lower <= found.estimate).all()
     for method in ("conformal", "closed"):
-        with pytest.raises(InvalidSetting, match=r"Give labelled instances .* held_out=\(X, y\)"):
+        with pytest.raises(InvalidSetting, match=r"Pass labelled instances .* held_out=\(X, y\)"):
             fitted.predict_interval(X[:50], method=method)
 
 
@@ -139,10 +139,10 @@ def test_what_was_calibrated_is_forgotten_with_the_fit_and_with_the_quantifier()
     first = quantifier.predict_interval(X[:60], method="conformal")
     again = quantifier.fit(*drawn(2, 100, 1)).predict_interval(X[:60], method="conformal")
     assert not np.array_equal(first.width, again.width)
-    before = len(memory._memory)
+    before = len(relearning._cache)
     del quantifier
     gc.collect()
-    assert len(memory._memory) < before
+    assert len(relearning._cache) < before
 
 
 def test_a_loaded_quantifier_gives_the_same_interval(tmp_path):
@@ -159,16 +159,16 @@ def test_a_loaded_quantifier_gives_the_same_interval(tmp_path):
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, float("nan")])
 def test_a_level_is_a_probability(level):
     X, y = drawn(2, 100, 0)
-    with pytest.raises(InvalidSetting, match="level is a probability between 0 and 1"):
+    with pytest.raises(InvalidSetting, match="level must be a number between 0 and 1"):
         PACC().fit(X, y).predict_interval(X, level)
 
 
 def test_bad_input():
     X, y = drawn(2, 200, 0)
     quantifier = PACC().fit(X, y)
-    with pytest.raises(InvalidSetting, match="method is one of auto, conformal, closed, bootstrap, bayes; got 'magic'"):
+    with pytest.raises(InvalidSetting, match=r"method must be one of 'auto', 'conformal', .*; got 'magic'"):
         quantifier.predict_interval(X, method="magic")
-    with pytest.raises(InvalidSetting, match="target is one of bag, source; got 'world'"):
+    with pytest.raises(InvalidSetting, match="target must be 'bag' or 'source'; got 'world'"):
         quantifier.predict_interval(X, target="world")
     with pytest.raises(InvalidSetting, match="needs at least 200 resamples; got 100"):
         quantifier.predict_interval(X, 0.99, method="bootstrap", resamples=100)
@@ -193,7 +193,7 @@ def test_a_bag_of_one_instance_has_an_estimate_and_any_share_is_possible(method)
     assert found.notes.tolist() == ["", "one instance: any share is possible"]
 
 
-def test_a_bag_has_the_same_interval_whatever_the_sizes_of_its_neighbours():
+def test_the_sizes_of_other_bags_do_not_change_an_interval():
     X, y = drawn(2, 400, 0)
     quantifier = EMQ().fit(X, y)
     bags = Bags([np.arange(300), np.arange(10), [7]])
@@ -241,11 +241,11 @@ def test_intervals_estimate_bags_as_the_quantifier_does(method):
         bags = 0
         inside = False
 
-        def _aggregate_bags(self, rows, bags):
+        def aggregate_bags(self, rows, bags):
             type(self).bags += len(bags)
             self.inside = True
             try:
-                return super()._aggregate_bags(rows, bags)
+                return super().aggregate_bags(rows, bags)
             finally:
                 self.inside = False
 
@@ -255,25 +255,25 @@ def test_intervals_estimate_bags_as_the_quantifier_does(method):
 
     X, y = drawn(2, 200, 0)
     quantifier = Counting().fit(X, y)
-    found = predict_unsteadied(quantifier, X, method)
+    found = predict_without_likelihood(quantifier, X, method)
     assert Counting.bags > 0
     assert found.width[0] > 0
 
 
-def predict_unsteadied(quantifier, X, method):
-    """Intervals of the quantifier itself, without maximum likelihood next to it."""
+def predict_without_likelihood(quantifier, X, method):
+    """Intervals of the quantifier itself, without maximum likelihood."""
     return quantifier.predict_interval(
         X[:50], method=method, held_out=(X, (X[:, 0] > X[:, 1]).astype(int)), resamples=100
     )
 
 
-def test_too_few_held_out_instances_are_said_with_how_many_would_do():
+def test_too_few_held_out_instances_are_reported_with_the_number_needed():
     X, y = drawn(2, 200, 0)
     rows = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:12]]
     quantifier = PACC().fit(X[rows], y[rows])
-    with pytest.raises(InvalidData, match=r"at least 39 held-out instances of every class; there are 12 of class 1"):
+    with pytest.raises(InvalidData, match=r"at least 39 held-out instances of every class; class 1 has 12"):
         quantifier.predict_interval(X, method="conformal")
-    with pytest.raises(InvalidData, match=r"at least 2 held-out .* there are none of class 1"):
+    with pytest.raises(InvalidData, match=r"at least 2 held-out .* class 1 has 0"):
         CC().fit(X, y).predict_interval(X, method="closed", held_out=(X[y == 0], y[y == 0]))
     assert quantifier.predict_interval(X, method="closed").width[1] > 0
 
@@ -281,7 +281,7 @@ def test_too_few_held_out_instances_are_said_with_how_many_would_do():
 def test_one_held_out_instance_of_a_class_leaves_a_bootstrap_with_a_warning():
     posteriors = np.random.default_rng(0).dirichlet([1, 1], size=60)
     quantifier = PACC("precomputed").fit(posteriors, np.repeat([0, 1], [59, 1]))
-    with pytest.warns(QuanetWarning, match="at least 2 held-out instances of every class; there are 1 of class 1"):
+    with pytest.warns(QuanetWarning, match="at least 2 held-out instances of every class; class 1 has 1"):
         found = quantifier.predict_interval(posteriors)
     assert found.method == "bootstrap"
     assert found.frame()["note"].tolist() == ["not enough held-out instances: the bias is unknown"] * 2

@@ -67,7 +67,7 @@ def test_a_region_without_spread_contains_the_estimate_alone():
         assert not exact.region(kind).contains([0.69, 0.31])
 
 
-def test_many_bags_are_told_apart():
+def test_regions_of_many_bags():
     both = interval([[0.7, 0.3], [0.2, 0.8]], np.tile(TWO.covariance, (2, 1, 1)))
     for kind in ("box", "ellipse", "clr"):
         assert both.region(kind).contains([[0.7, 0.3], [0.7, 0.3]]).tolist() == [True, False]
@@ -80,7 +80,7 @@ def test_a_table_has_a_row_for_every_class():
 
 
 def test_bad_input():
-    with pytest.raises(InvalidSetting, match="box, ellipse, clr; got 'circle'"):
+    with pytest.raises(InvalidSetting, match="one of 'box', 'ellipse', 'clr'; got 'circle'"):
         TWO.region("circle")
-    with pytest.raises(InvalidData, match="no prevalence vector"):
+    with pytest.raises(InvalidData, match="not a prevalence vector"):
         TWO.contains([0.7, 0.7])

@@ -1,16 +1,16 @@
-"""`quanet correct`: what a judge's labels say once its errors are known."""
+"""`quanet correct`: correct a judge's rates with human labels."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.console import note, warnings_as_lines
+from quanet.cli.console import note, warnings_as_lines, write_answer, write_report
 from quanet.cli.labels import settle_judgements
-from quanet.cli.opening import settings
 from quanet.cli.options import (
     COLUMNS,
     HOW,
+    AnswerFormat,
     By,
     DateFormat,
     Encoding,
@@ -18,27 +18,28 @@ from quanet.cli.options import (
     Force,
     Level,
     NormalizeLabels,
+    Output,
     Report,
+    check_class,
     check_level,
+    check_outputs,
+    choose_format,
+    command_settings,
+    parse_keys,
 )
-from quanet.cli.protocol import keys_of
-from quanet.cli.writing import AnswerFormat, Output, check_outputs, choose_format, write_answer, write_summary
-from quanet.cli.writing_correction import correction_rows, plain_correction, shown_correction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quanet.answers.correction import Correction
-    from quanet.data.streams import Source
+    from quanet.data.streams import TableSource
+    from quanet.workflows.correct import Correction
 
 
 def correct(
     files: Files,
     human: Annotated[
         str,
-        typer.Option(
-            metavar="COLUMN", help="Column of human labels, empty where there is none.", rich_help_panel=COLUMNS
-        ),
+        typer.Option(metavar="COLUMN", help="Column of human labels, empty for other rows.", rich_help_panel=COLUMNS),
     ],
     judge: Annotated[
         str, typer.Option(metavar="COLUMN", help="Column of the judge's labels or scores.", rich_help_panel=COLUMNS)
@@ -48,14 +49,16 @@ def correct(
     scores: Annotated[
         bool,
         typer.Option(
-            "--scores", help="The judge gives scores: higher, the likelier the last class.", rich_help_panel=HOW
+            "--scores",
+            help="The judge gives scores: a higher score means that the last class is more likely.",
+            rich_help_panel=HOW,
         ),
     ] = False,
     calibration: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Take the human labels from another file that the judge has judged too.",
+            help="Use the human labels of another file that the judge has labelled too.",
             rich_help_panel=HOW,
         ),
     ] = None,
@@ -63,7 +66,7 @@ def correct(
         bool,
         typer.Option(
             "--chosen",
-            help="People did not label rows at random: their labels only tell how the judge errs.",
+            help="The human-labelled rows are not a random part: use them only for the judge's errors.",
             rich_help_panel=HOW,
         ),
     ] = False,
@@ -71,15 +74,13 @@ def correct(
         bool,
         typer.Option(
             "--same-errors",
-            help="Assume that the judge errs alike in all groups: narrower intervals, wrong if it does not.",
+            help="Assume the same errors in all groups: narrower intervals, wrong if errors differ.",
             rich_help_panel=HOW,
         ),
     ] = False,
     show: Annotated[
         str | None,
-        typer.Option(
-            "--class", metavar="LABEL", help="The class shown first; by default the last.", rich_help_panel=HOW
-        ),
+        typer.Option("--class", metavar="LABEL", help="Class to show first; default: the last.", rich_help_panel=HOW),
     ] = None,
     level: Level = 0.95,
     date_format: DateFormat = None,
@@ -89,9 +90,9 @@ def correct(
     report: Report = None,
     force: Force = False,
 ) -> None:
-    """Correct a judge's rates (those of a classifier, a crowd, a language model) by human labels of a few rows.
+    """Correct the rates of a judge (a classifier, a crowd, a language model) with human labels of some rows.
 
-    People have labelled some of the rows too; how the judge errs on these says what its rates are worth, by group.
+    The rows with both labels show how the judge errs. The correction uses these errors, for all rows or by group.
 
     [bold]Examples[/]
 
@@ -101,70 +102,62 @@ def correct(
 
     quanet correct judged.csv --calibration labelled.csv --human human --judge score --scores
     """
-    from quanet.answers.correction import correct_groups
-    from quanet.answers.groups import group_codes
-    from quanet.data.streams import Source
+    from quanet.data.periods import group_codes
+    from quanet.data.streams import TableSource
+    from quanet.report.correct import summarize_correction
+    from quanet.workflows.correct import correct_groups
 
     check_level(level)
-    keys = keys_of(by or [])
+    keys = parse_keys(by or [])
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
-    source = Source(files, encoding=encoding)
-    aside = None if calibration is None else Source(calibration, encoding=encoding)
+    source = TableSource(files, encoding=encoding)
+    other = None if calibration is None else TableSource(calibration, encoding=encoding)
     with warnings_as_lines():
-        columns = [judge, *(key.column for key in keys), *([human] if aside is None else [])]
+        columns = [judge, *(key.column for key in keys), *([human] if other is None else [])]
         table = source.read(columns)
         groups, owner = group_codes(table, keys, source=source, form=date_format)
-        judged, labels, apart = settle_judgements(
+        judged, labels, pairs = settle_judgements(
             _judgements(table[judge], source, scores=scores),
-            _labels(table[human], source) if aside is None else [None] * len(table),
-            None if aside is None else _elsewhere(aside, human, judge, scores=scores),
+            _labels(table[human], source) if other is None else [None] * len(table),
+            None if other is None else _label_pairs(other, human, judge, scores=scores),
             normalize=normalize_labels,
         )
-        found = correct_groups(
+        correction = correct_groups(
             judged,
             labels,
             keys=keys,
             groups=groups,
             owner=owner,
-            aside=apart,
+            calibration=pairs,
             at_random=not chosen,
             scores=scores,
             same_errors=same_errors,
             level=level,
             source=source.name,
         )
-    at = _place(found, show)
-    _say_how(found, source, aside)
-
-    def summary() -> Any:
-        from quanet.report.corrections import summarize_correction
-
-        return summarize_correction(found, settings=settings(), focus=show)
-
-    write_summary(report, summary)
-    write_answer(
-        form,
-        output,
-        shown=lambda: shown_correction(found, at),
-        rows=lambda: correction_rows(found),
-        plain=lambda: plain_correction(found, at),
-    )
+    check_class(show, correction.classes)
+    _print_rows(correction, source, other)
+    summary = summarize_correction(correction, settings=command_settings(), focus=show)
+    write_report(summary, report)
+    write_answer(summary, form, output)
 
 
-def _elsewhere(aside: "Source", human: str, judge: str, *, scores: bool) -> "tuple[Sequence[Any], Sequence[Any]]":
-    """Human labels of another file, and what the judge says of the same rows."""
-    table = aside.read([human, judge])
-    return _labels(table[human], aside), _judgements(table[judge], aside, scores=scores)
+def _label_pairs(
+    source: "TableSource", human: str, judge: str, *, scores: bool
+) -> "tuple[Sequence[Any], Sequence[Any]]":
+    """Human labels of a file, and the judge's labels or scores of the same rows."""
+    table = source.read([human, judge])
+    return _labels(table[human], source), _judgements(table[judge], source, scores=scores)
 
 
-def _labels(cells: Any, source: "Source") -> list[str | None]:
-    from quanet.data.columns import names_of
+def _labels(cells: Any, source: "TableSource") -> list[str | None]:
+    from quanet.data.columns import label_names
 
-    return [name or None for name in names_of(cells, source)]
+    return [name or None for name in label_names(cells, source)]
 
 
-def _judgements(cells: Any, source: "Source", *, scores: bool) -> "Sequence[Any]":
+def _judgements(cells: Any, source: "TableSource", *, scores: bool) -> "Sequence[Any]":
     from quanet.data.columns import as_number
     from quanet.errors import InvalidData, brief
 
@@ -176,40 +169,18 @@ def _judgements(cells: Any, source: "Source", *, scores: bool) -> "Sequence[Any]
         if cell is not None and (numbers[-1] is None or not math.isfinite(numbers[-1])):
             raise InvalidData(
                 f"{source.place(row)}: {brief(cell)} in column {cells.name!r} is not a score. "
-                "For labels, leave out --scores."
+                "If the column contains labels, omit --scores."
             )
     return numbers
 
 
-def _place(found: "Correction", show: str | None) -> int:
-    names = [str(label) for label in found.classes.tolist()]
-    if show is None:
-        return len(names) - 1
-    if show not in names:
-        raise typer.BadParameter(f"{show!r} is none of {', '.join(names)}.", param_hint="--class")
-    return names.index(show)
-
-
-def _say_how(found: "Correction", source: "Source", aside: "Source | None") -> None:
-    rows = int(found.sizes.sum()) + found.skipped.get("no group", 0)
-    if aside is not None:
-        note(
-            f"{source.name}: {rows:,} judged rows. {aside.name}: {found.labelled:,} human labels, which only tell how "
-            "the judge errs."
-        )
-    elif found.calibration == "part":
-        note(
-            f"{rows:,} judged rows, {found.labelled:,} of them with a human label. They are taken as a random part, so "
-            "that they count by themselves and tell how the judge errs; say --chosen if people picked them."
-        )
+def _print_rows(correction: "Correction", source: "TableSource", other: "TableSource | None") -> None:
+    rows = int(correction.sizes.sum()) + correction.skipped.get("no group", 0)
+    if other is not None:
+        note(f"{source.name}: {rows:,} judged rows. {other.name}: {correction.labelled:,} human labels.")
     else:
-        note(
-            f"{rows:,} judged rows, {found.labelled:,} of them with a human label, which only tells how the judge errs."
-        )
-    for sentence in found.assumptions():
-        note(sentence)
-    for reason, number in found.skipped.items():
-        note(f"Left out: {number:,} rows with {reason}.")
-    if found.keys and found.small.any():
-        small = f"{int(found.small.sum())} of {len(found.groups)} groups"
-        note(f"few: {small} whose interval is wider than 20 points.")
+        note(f"{rows:,} judged rows, {correction.labelled:,} of them with a human label.")
+    if correction.calibration == "part":
+        note("The human-labelled rows count as a random part of all rows. If people chose them, use --chosen.")
+    for reason, number in correction.skipped.items():
+        note(f"Skipped: {number:,} rows with {reason}.")

@@ -1,39 +1,30 @@
-"""`quanet datasets`: list, fetch and show data."""
+"""`quanet datasets`: list, download and describe datasets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-from rich.table import Table
 
 from quanet.cli.console import console, notes, problems
 from quanet.cli.options import Encoding
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from quanet.data.dataset import Dataset
     from quanet.data.describe import BagsDescription, Description
     from quanet.data.lequa import BagFiles
-    from quanet.data.loading import Listed, TrainTest
+    from quanet.data.loading import ListedDataset, TrainTest
 
-app = typer.Typer(help="List, fetch and show datasets.", no_args_is_help=True)
+app = typer.Typer(help="List, download and describe datasets.", no_args_is_help=True)
 CLASSES_SHOWN = 30
 WIDTH = 100
 
 
 def _known(names: list[str]) -> list[str]:
-    """A name that is not in the catalogue is a wrong call."""
-    from quanet.data.catalogue import find_entry
+    """Names of datasets; an unknown name is a usage error."""
+    from quanet.data.registry import find_entry
     from quanet.errors import InvalidSetting
 
     try:
@@ -44,17 +35,19 @@ def _known(names: list[str]) -> list[str]:
 
 @app.command("list")
 def list_() -> None:
-    """Show the datasets that have a name, and which of them are at hand."""
+    """List the datasets, and which of them are available on this machine."""
+    from rich.table import Table
+
     from quanet.data.cache import cache_folder
     from quanet.data.loading import list_datasets
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("name", no_wrap=True)
-    table.add_column("what is counted")
+    table.add_column("task")
     for title in ("k", "train", "test"):
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("from")
-    table.add_column("at hand", no_wrap=True)
+    table.add_column("source")
+    table.add_column("available", no_wrap=True)
     found = list_datasets()
     for listed in found:
         table.add_row(*_row(listed, cache_folder()))
@@ -62,7 +55,7 @@ def list_() -> None:
     places = sorted({str(listed.at.parent) for listed in found if listed.at is not None})
     problems.print(
         f"k: classes; 5,000 x 250: bags and their size. Downloads go to {cache_folder()} (QUANET_CACHE). "
-        "QUANET_DATA names folders that are looked at first." + "".join(f"\nAt hand in {place}" for place in places),
+        "QUANET_DATA lists folders that are searched first." + "".join(f"\nAvailable in {place}" for place in places),
         highlight=False,
         soft_wrap=True,
         markup=False,
@@ -71,14 +64,14 @@ def list_() -> None:
 
 @app.command()
 def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Datasets to fetch.", callback=_known)],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Datasets to download.", callback=_known)],
     mirror: Annotated[
-        str | None, typer.Option(help="Web address that has the files as NAME/FILE.", envvar="QUANET_MIRROR")
+        str | None, typer.Option(help="Mirror that serves the files as NAME/FILE.", envvar="QUANET_MIRROR")
     ] = None,
 ) -> None:
-    """Download datasets into the cache, verify them, and say where they lie.
+    """Download datasets into the cache, verify them, and print their location.
 
-    What is there already is not fetched again; a download that was cut goes on where it was.
+    Files in the cache are not downloaded again; an interrupted download resumes.
 
     Example: quanet datasets fetch imdb kindle hp
     """
@@ -96,20 +89,22 @@ def fetch(
             try:
                 place = fetch_dataset(name, mirror=mirror, progress=follow)
             except KeyboardInterrupt:
-                problems.print(f"{name}: stopped. What was received is kept; the same command goes on with it.")
+                problems.print(f"{name}: stopped. Run the same command to resume.")
                 raise
             console.print(f"{name}: {escape(str(place))}", highlight=False, soft_wrap=True)
 
 
 @app.command()
 def show(
-    data: Annotated[str, typer.Argument(metavar="NAME_OR_PATH", help="A dataset, a file, TRAIN::TEST, or a folder.")],
-    text: Annotated[str | None, typer.Option(help="Column of the texts, in your own tables.")] = None,
-    label: Annotated[str, typer.Option(help="Column of the labels.")] = "label",
+    data: Annotated[
+        str, typer.Argument(metavar="NAME_OR_PATH", help="Name of a dataset, a file, TRAIN::TEST, or a folder.")
+    ],
+    text: Annotated[str | None, typer.Option(help="Text column, for your own tables.")] = None,
+    label: Annotated[str, typer.Option(help="Label column.")] = "label",
     encoding: Encoding = "utf-8",
-    first: Annotated[int, typer.Option(min=0, help="Instances to print of each part.")] = 3,
+    first: Annotated[int, typer.Option(min=0, help="Number of instances to print of each part.")] = 3,
 ) -> None:
-    """Show counts and prevalences of every class, lengths of texts, dates, and the first instances.
+    """Show counts and prevalences of the classes, lengths of texts, dates, and the first instances.
 
     Example: quanet datasets show reviews-2023.csv::reviews-2024.csv --text body --label stars
     """
@@ -127,7 +122,7 @@ def show(
 
 
 def _parts(data: str, *, text: str | None, label: str, encoding: str) -> "tuple[str, dict[str, Dataset | BagFiles]]":
-    """What a dataset consists of; one file alone is one part."""
+    """The parts of a dataset; a single file is one part."""
     from quanet.data.loading import load_dataset, read_part
     from quanet.data.reviews import is_dated
 
@@ -142,7 +137,7 @@ def _parts(data: str, *, text: str | None, label: str, encoding: str) -> "tuple[
     return f"[bold]{escape(loaded.name)}[/]{stand_in} ({escape(loaded.source)})", {**parts, "test": loaded.test}
 
 
-def _row(listed: "Listed", cache: Path) -> tuple[str, ...]:
+def _row(listed: "ListedDataset", cache: Path) -> tuple[str, ...]:
     entry = listed.entry
     train, test = entry.sizes[0]
     bags = f"{entry.bags[1]:,} x {entry.bags[2]:,}" if entry.bags else "-"
@@ -158,7 +153,16 @@ def _row(listed: "Listed", cache: Path) -> tuple[str, ...]:
     )
 
 
-def _bar() -> Progress:
+def _bar() -> "Progress":
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -171,6 +175,9 @@ def _bar() -> Progress:
 
 
 def _print_part(name: str, part: "Description") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(title=f"{name}: {part.instances:,} instances", box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
     table.add_column("class")
     table.add_column("instances", justify="right")
@@ -183,13 +190,13 @@ def _print_part(name: str, part: "Description") -> None:
     if part.words is not None:
         least, low, middle, high, most = part.words.tolist()
         console.print(
-            f"words in a text: {least:.0f} to {most:.0f}, half of them {low:.0f} to {high:.0f}, median {middle:.0f}; "
+            f"words per text: {least:.0f} to {most:.0f}, middle half {low:.0f} to {high:.0f}, median {middle:.0f}; "
             f"{part.repeated:,} repeated texts",
             highlight=False,
             soft_wrap=True,
         )
     if part.width is not None:
-        console.print(f"numbers in an instance: {part.width}", highlight=False)
+        console.print(f"features: {part.width}", highlight=False)
     if part.dates is not None:
         console.print(f"dates: {escape(part.dates[0])} to {escape(part.dates[1])}", highlight=False)
     for label, instance in part.first:
@@ -200,11 +207,14 @@ def _print_part(name: str, part: "Description") -> None:
 
 
 def _print_bags(name: str, part: "BagsDescription") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(title=f"{name}: {part.bags:,} bags", box=SIMPLE_HEAD, title_justify="left")
     for title in ("class", "least", "mean", "greatest prevalence"):
         table.add_column(title, justify="right")
     if part.prevalences is None:
-        console.print(f"{name}: {part.bags:,} bags; their true prevalences are not there", highlight=False)
+        console.print(f"{name}: {part.bags:,} bags; their true prevalences are not available", highlight=False)
         return
     for label, values in list(enumerate(part.prevalences.T.tolist()))[:CLASSES_SHOWN]:
         table.add_row(str(label), *(f"{value:.4f}" for value in values))

@@ -1,32 +1,53 @@
-"""`quanet fit`: learn from labelled files."""
+"""`quanet fit`: train a model on labelled files."""
 
 import shlex
-import time
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.console import ended_by_signals, note, notes, warn, warnings_as_lines
-from quanet.cli.making import make_quantifier
-from quanet.cli.moving import learning, moving, spoken
-from quanet.cli.opening import command_line
-from quanet.cli.options import COLUMNS, HOW, OUTPUT, Encoding, Files, Force, Label, NormalizeLabels, Seed, Text
+from quanet.cli.console import (
+    duration,
+    exit_on_signals,
+    note,
+    progress,
+    training_progress,
+    warn,
+    warnings_as_lines,
+    write_report,
+)
+from quanet.cli.options import (
+    COLUMNS,
+    HOW,
+    OUTPUT,
+    Encoding,
+    Files,
+    Force,
+    Label,
+    NormalizeLabels,
+    Report,
+    Seed,
+    Text,
+    check_outputs,
+    command_line,
+    command_settings,
+    split_names,
+)
+from quanet.errors import brief
+from quanet.files import parse_toml
 
 if TYPE_CHECKING:
-    from quanet.answers.fitting import HeldOut, Labelled
-    from quanet.answers.reading import Inputs
     from quanet.base import Quantifier
-    from quanet.data.streams import Source
-
-SHOWN = 12  # classes that are listed
 
 
 def fit(
     files: Files,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Where the model goes.", rich_help_panel=OUTPUT),
+        typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the model.", rich_help_panel=OUTPUT),
     ],
     text: Text = None,
     label: Label = None,
@@ -34,7 +55,7 @@ def fit(
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of numbers, where there are no texts; may be given again, or several with commas.",
+            help="Numeric column, if there are no texts. Repeatable, or several separated by commas.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -53,7 +74,7 @@ def fit(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting of the method, such as max_epochs=20 or classifier__C=1; may be given again.",
+            help="Parameter of the method, such as max_epochs=20 or classifier__C=1. Repeatable.",
             rich_help_panel=HOW,
         ),
     ] = None,
@@ -67,11 +88,13 @@ def fit(
     ] = None,
     seed: Seed = 0,
     device: Annotated[
-        str | None, typer.Option(help="Of networks: cpu, cuda, mps. [dim]default: the best[/]", rich_help_panel=HOW)
+        str | None,
+        typer.Option(help="Device for networks: cpu, cuda, mps. [dim]default: the fastest[/]", rich_help_panel=HOW),
     ] = None,
+    report: Report = None,
     force: Force = False,
 ) -> None:
-    """Learn from labelled FILES and write a model, for `quanet predict`.
+    """Train a model on labelled FILES, for `quanet predict`.
 
     [bold]Examples[/]
 
@@ -81,39 +104,49 @@ def fit(
 
     quanet fit houses.parquet --features rooms,price --label sold -o model --method PACC --set cv=10
     """
-    from quanet.answers.fitting import held_out_errors, order_posteriors, read_labelled
-    from quanet.data.streams import Source
-    from quanet.diagnostics.overlap import remember_texts
-    from quanet.persist.folder import save
-    from quanet.persist.place import free_place
+    from quanet.data.streams import TableSource
+    from quanet.persist.save import free_place
     from quanet.progress import listening
+    from quanet.report.fit import copies_sentences, counts_sentence, rows_sentence, summarize_training
+    from quanet.workflows.fit import save_training, train
+    from quanet.workflows.labelled import choose_columns, order_posteriors, read_labelled
 
     _check_output(output, force=force)
     free_place(output)
-    quantifier = make_quantifier(method, setting or [], classifier, seed=seed, device=device)
-    source = Source(files, encoding=encoding)
-    inputs, label = _columns(source, text, features, label)
-    with warnings_as_lines(), ended_by_signals():
-        with moving(f"Reading {source.name}", source.size) as move:
-            source.follow = move
+    check_outputs(report=report, force=force)
+    names = _check_features(features, text)
+    quantifier = build_quantifier(method, setting or [], classifier, seed=seed, device=device)
+    source = TableSource(files, encoding=encoding)
+    inputs, label, found = choose_columns(source, text, label, features=names, detect=False)
+    note(found)
+    with warnings_as_lines(), exit_on_signals():
+        with progress(f"Reading {source.name}", source.size) as update:
+            source.follow = update
             data = read_labelled(source, inputs, label, normalize=normalize_labels)
         if inputs.features and getattr(quantifier, "classifier", None) == "precomputed":
             data, inputs = order_posteriors(data, inputs)
-        _tell(data, source)
-        started = time.perf_counter()
-        name = type(quantifier).__name__
-        with moving(f"Learning, {name}") as move, listening(learning(move)):
-            quantifier.fit(data.X, data.y)
-        seconds = time.perf_counter() - started
-        with moving("Measuring errors on held-out instances"):
-            errors = held_out_errors(quantifier, seed=seed)
-    _tell_errors(errors, quantifier)
-    if inputs.text:
-        quantifier.training_hashes_ = remember_texts(data.X)
-    facts = _facts(source, inputs, label, data, errors) | {"method": name, "seed": seed, "seconds": round(seconds, 1)}
-    save(quantifier, output, data=_sentence(facts), results=_results(errors, name), facts=facts)
-    size = sum(file.stat().st_size for file in output.iterdir())
-    note(f"Model: {output} ({size / 1e6:.1f} MB), learnt in {spoken(seconds)}")
+        note(rows_sentence(source.rows, data.skipped))
+        note(counts_sentence(data.counts))
+        for sentence in copies_sentences(len(data.y), data.duplicates, data.conflicts):
+            note(sentence)
+        with progress(f"Training {type(quantifier).__name__}") as update, listening(training_progress(update)):
+            training = train(
+                quantifier,
+                data,
+                files=tuple(map(str, source.files)),
+                inputs=inputs,
+                label=label,
+                seed=seed,
+                progress=lambda what: update(None, what),
+            )
+    size = save_training(quantifier, training, output, command=command_line())
+    summary = summarize_training(training, settings=command_settings())
+    note(summary.answer)
+    for finding in summary.cautions:
+        warn(finding.sentence)
+        note(finding.advice)
+    write_report(summary, report)
+    note(f"Model: {output} ({size / 1e6:.1f} MB), trained in {duration(training.seconds)}")
     note(f"Next: quanet predict {shlex.quote(str(output))} NEW_FILE")
 
 
@@ -121,102 +154,76 @@ def _check_output(output: Path, *, force: bool) -> None:
     from quanet.errors import InvalidSetting
 
     if output.is_dir() and any(output.iterdir()) and not force:
-        raise InvalidSetting(f"{output} is there already. Give another name, or --force to replace the model.")
+        raise InvalidSetting(f"{output} already exists. Choose another name, or replace the model with --force.")
 
 
-def _columns(source: "Source", text: str | None, features: list[str] | None, label: str | None) -> tuple["Inputs", str]:
-    from quanet.answers.reading import Inputs
-    from quanet.data.columns import UnclearColumn, check_columns, find_label, find_text
-    from quanet.errors import InvalidData
-
-    if features:
-        if text is not None:
-            raise typer.BadParameter("give --text or --features, not both.", param_hint="--features")
-        names = tuple(name.strip() for one in features for name in one.split(",") if name.strip())
-        if not names:
-            raise typer.BadParameter("name at least one column.", param_hint="--features")
-        check_columns(names, source.columns, source.name)
-        inputs = Inputs(features=names)
-        found = find_label(source, label, besides=names)
-        took = [f"features {', '.join(names)}"]
-    else:
-        try:
-            taken = find_text(source, text, besides=[label] if label else [])
-        except UnclearColumn as error:
-            raise InvalidData(f"{error} If the instances are numbers, name their columns: --features.") from None
-        inputs = Inputs(taken.name)
-        found = find_label(source, label, besides=[taken.name])
-        took = [f"text {taken.name!r}{' (guessed)' if taken.guessed else ''}"]
-    if found.name in inputs.columns:
-        raise InvalidData(f"column {found.name!r} cannot be both what is learnt from and the label.")
-    took.append(f"label {found.name!r}{' (guessed)' if found.guessed else ''}")
-    note(f"{source.name}: {', '.join(took)}")
-    return inputs, found.name
+def _check_features(features: list[str] | None, text: str | None) -> list[str]:
+    names = split_names(features)
+    if features and text is not None:
+        raise typer.BadParameter("Give --text or --features, not both.", param_hint="--features")
+    if features and not names:
+        raise typer.BadParameter("Name at least one column.", param_hint="--features")
+    return names
 
 
-def _tell(data: "Labelled", source: "Source") -> None:
-    from quanet.cli.tables import counts_table
+def build_quantifier(
+    method: str | None, settings: Sequence[str], classifier: str | None, *, seed: int, device: str | None
+) -> "Quantifier":
+    """The quantifier, not yet fitted; a wrong name or value is a usage error."""
+    import quanet
+    from quanet.base import Quantifier
+    from quanet.catalogue.build import make, prepare
+    from quanet.errors import InvalidPart
 
-    left_out = ", ".join(f"{number:,} left out ({reason})" for reason, number in data.skipped.items())
-    note(f"{len(data.y):,} of {source.rows:,} rows{': ' + left_out if left_out else ''}")
-    notes.print(counts_table(data.counts, SHOWN))
-    if data.duplicates:
-        note(duplicates_sentence(data))
-
-
-def duplicates_sentence(data: "Labelled") -> str:
-    """What is known of copies among the training rows."""
-    share = data.duplicates / len(data.y)
-    said = f"{data.duplicates:,} rows ({share:.1%}) are copies of earlier ones. They share a fold with these"
-    if data.conflicts:
-        return f"{said}; copies of {data.conflicts:,} of them have different labels, which is worth a look."
-    return f"{said}."
-
-
-def _tell_errors(errors: "HeldOut | None", quantifier: "Quantifier") -> None:
-    from quanet.answers.fitting import explain_poor
-    from quanet.cli.tables import errors_table
-
-    name = type(quantifier).__name__
-    if errors is None:
-        why = "There are too few held-out" if hasattr(quantifier, "held_rows_") else f"{name} keeps no held-out"
-        note(f"{why} instances to measure errors by; `quanet evaluate` does so on other files.")
-        return
-    note(f"Mean error of a share, on {errors.bags} held-out bags of {errors.bag_size} at prevalences from 0 to 1:")
-    notes.print(errors_table(errors, name))
-    for number, sentence in enumerate(explain_poor(quantifier, errors)):
-        (note if number else warn)(sentence)
+    if method is None:
+        method = "QuaNet" if find_spec("torch") else "EMQ"
+        if method == "EMQ":
+            note("Method: EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'.")
+    part: dict[str, Any] = {"kind": _exact_name(method, quanet.__all__, "--method")}
+    if classifier is not None:
+        part["classifier"] = {"kind": _exact_name(classifier, quanet.__all__, "--classifier")}
+    part |= dict(_setting(one) for one in settings)
+    try:
+        made = prepare(make(part), seed=seed, device=device, shared=False)
+    except InvalidPart as error:
+        raise typer.BadParameter(str(error), param_hint=_option_at_fault(error.word, method, classifier)) from error
+    chosen = getattr(made, "classifier", None)
+    if classifier is not None and (isinstance(chosen, Quantifier) or not hasattr(chosen, "predict")):
+        raise typer.BadParameter(f"{brief(classifier)} is not a classifier.", param_hint="--classifier")
+    if not isinstance(made, Quantifier):
+        raise typer.BadParameter(
+            f"{brief(method)} does not estimate shares. `quanet methods` lists the methods.",
+            param_hint="--method",
+        )
+    return made
 
 
-def _facts(
-    source: "Source", inputs: "Inputs", label: str, data: "Labelled", errors: "HeldOut | None"
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        "files": [Path(file).name for file in source.files],
-        "text": inputs.text,
-        "features": list(inputs.features),
-        "label": label,
-        "rows": len(data.y),
-        "skipped": data.skipped,
-        "duplicates": data.duplicates,
-        "conflicts": data.conflicts,
-        "counts": {str(name): number for name, number in data.counts.items()},
-        "held_out": asdict(errors) if errors else {},
-        "command": command_line(),
-    }
+def _exact_name(name: str, known: Sequence[str], option: str) -> str:
+    """A name in the case of the code: EMQ for emq."""
+    if ":" in name:  # a class of another package
+        return name
+    first, dot, rest = name.partition(".")
+    lowered = {one.lower(): one for one in known}
+    if first.lower() not in lowered:
+        near = get_close_matches(first.lower(), lowered, n=1)
+        hint = f" Did you mean {lowered[near[0]]}?" if near else ""
+        raise typer.BadParameter(f"Unknown name {brief(first)}.{hint} `quanet methods` lists all.", param_hint=option)
+    return lowered[first.lower()] + dot + rest
 
 
-def _sentence(facts: dict[str, Any]) -> str:
-    files = ", ".join(facts["files"][:5]) + (f" and {len(facts['files']) - 5} more" if len(facts["files"]) > 5 else "")
-    read = f"texts in `{facts['text']}`" if facts["text"] else f"numbers in `{', '.join(facts['features'])}`"
-    copies = f" {facts['duplicates']:,} rows are copies of others." if facts["duplicates"] else ""
-    return f"{facts['rows']:,} rows of {files}: {read}, labels in `{facts['label']}`.{copies}"
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals):
+        raise typer.BadParameter(
+            f"{brief(text)} is not of the form key=value, such as max_epochs=20.", param_hint="--set"
+        )
+    try:
+        return name.strip(), parse_toml(f"value = {value}")["value"]
+    except ValueError:
+        return name.strip(), value.strip()  # a word without quotes
 
 
-def _results(errors: "HeldOut | None", name: str) -> dict[str, float]:
-    if errors is None:
-        return {}
-    bags = f"mean absolute error, {errors.bags} bags of {errors.bag_size}"
-    return {f"{name}, {bags}": errors.error, f"CC, {bags}": errors.counted}
+def _option_at_fault(word: str, method: str, classifier: str | None) -> str:
+    if word.lower() == method.lower():
+        return "--method"
+    return "--classifier" if classifier and word.lower() == classifier.lower() else "--set"

@@ -1,4 +1,4 @@
-"""`quanet info`: what a model is, read from its folder without loading it."""
+"""`quanet info`: describe a model from its folder, without loading it."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +13,8 @@ from quanet.cli.options import ModelFolder
 if TYPE_CHECKING:
     from quanet.persist.facts import Facts
 
-# What the sentence about the data, the table of errors and that of classes say too.
-SAID_ELSEWHERE = {"files", "text", "features", "label", "rows", "counts", "held_out", "method"}
+# Shown in the sentence about the data, or in the tables of errors and classes.
+SHOWN_ELSEWHERE = {"files", "text", "features", "label", "rows", "counts", "held_out", "method"}
 CLASSES_SHOWN = 30
 
 
@@ -22,9 +22,9 @@ def info(
     model: ModelFolder,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a model is: method, settings, classes, what it has learnt from, held-out errors, versions, size.
+    """Describe a model: method, parameters, classes, training data, held-out errors, versions, size.
 
-    The folder is checked to be whole and only read: nothing in it is loaded or run.
+    The folder is checked for damage and only read; no code in it is loaded or run.
 
     [bold]Examples[/]
 
@@ -40,32 +40,32 @@ def info(
         typer.echo(json.dumps(_plain(facts), indent=1, ensure_ascii=False))
         return
     title = f"[bold]{escape(facts.method)}[/]"
-    instances = "" if facts.instances is None else f", learnt from {facts.instances:,} instances"
+    instances = "" if facts.instances is None else f", trained on {facts.instances:,} instances"
     console.print(f"{title}{instances}", highlight=False)
     _pairs("", {"folder": str(facts.folder), "saved": _when(facts), **_own(facts)})
     if facts.classes:
         _print_classes(facts)
     results = {name: f"{value:.4g}" for name, value in facts.config.get("results", {}).items()}
     _pairs("Held-out errors", results)
-    _pairs("Settings", facts.settings)
+    _pairs("Parameters", facts.settings)
     _pairs("Versions", {"quanet": facts.config.get("quanet", ""), **facts.config.get("versions", {})})
     _pairs(
         "Files", {name: _size(size) for name, size in facts.files.items()} | {"all": _size(sum(facts.files.values()))}
     )
     if facts.untrusted:
         console.print(
-            f"\n[yellow]Holds types that are not quanet's[/] and are not loaded without being trusted: "
+            f"\n[yellow]Contains types of other packages[/], which are not loaded unless you trust them: "
             f"{escape(', '.join(facts.untrusted))}",
             highlight=False,
         )
 
 
 def _own(facts: "Facts") -> dict[str, str]:
-    """What was said of the model when it was saved."""
-    said = {"data": facts.config.get("data", ""), "notes": facts.config.get("notes", "")}
-    kept = facts.config.get("facts", {}).items()
-    said |= {name: _written(value) for name, value in kept if name not in SAID_ELSEWHERE}
-    return {name: value for name, value in said.items() if value}
+    """Facts that were saved with the model."""
+    own = {"data": facts.config.get("data", ""), "notes": facts.config.get("notes", "")}
+    saved = facts.config.get("facts", {}).items()
+    own |= {name: _written(value) for name, value in saved if name not in SHOWN_ELSEWHERE}
+    return {name: value for name, value in own.items() if value}
 
 
 def _written(value: Any) -> str:
@@ -83,7 +83,7 @@ def _when(facts: "Facts") -> str:
 def _print_classes(facts: "Facts") -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), title="\nClasses", title_justify="left", title_style="bold")
     table.add_column("class")
-    table.add_column("share in training", justify="right")
+    table.add_column("training share", justify="right")
     shares = [f"{share:.2%}" for share in facts.prior] or [""] * len(facts.classes)
     for label, share in list(zip(facts.classes, shares, strict=True))[:CLASSES_SHOWN]:
         table.add_row(escape(str(label)), share)

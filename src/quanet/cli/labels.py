@@ -1,84 +1,105 @@
-"""Labels as a call wants them: variants of one label made one, or reported."""
+"""Read labelled and grouped rows, and unify or report variants of labels."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quanet.cli.console import note, warn
+from quanet.cli.console import note, progress, warn
 
 if TYPE_CHECKING:
-    from quanet.answers.fitting import Labelled
-    from quanet.answers.labelled import Pool
-    from quanet.answers.reading import Inputs
-    from quanet.answers.shares import Key
-    from quanet.data.streams import Source
+    from quanet.base import Quantifier
+    from quanet.data.instances import InputColumns
+    from quanet.data.periods import Key
+    from quanet.data.streams import TableSource
+    from quanet.workflows.labelled import Labelled, LabelledPool
+    from quanet.workflows.reading import GroupedInputs
 
 
 def settle_labels(names: Sequence[Any], *, normalize: bool, known: Iterable[Any] = ()) -> list[Any]:
-    """The labels, with one spelling for all variants if asked for; otherwise variants are reported.
+    """Labels with one spelling for all variants if `normalize`; otherwise a warning names the variants.
 
     Parameters
     ----------
-    names : labels as they were read; None where there is none.
-    normalize : whether variants become one.
-    known : classes of a model, whose spelling is taken.
+    names : labels as they were read; None if missing.
+    normalize : True to merge variants.
+    known : classes of a model; their spelling is used.
     """
-    from quanet.data.variants import describe_variants, label_variants, spellings
+    from quanet.data.columns import describe_variants, label_variants, spellings
 
     classes = list(known)
     everything = [*names, *classes]
     if not normalize:
-        said = describe_variants(everything)
-        if said:
-            warn(f"{said} If so, give --normalize-labels.")
+        variants = describe_variants(everything)
+        if variants:
+            warn(f"{variants} If so, use --normalize-labels.")
         return list(names)
     spelling = spellings(names, classes)
     for group in label_variants(everything):
-        kept = spelling.get(group[0], group[0])
-        note(f"Labels taken for {kept!r}: {', '.join(repr(one) for one in group if one != kept)}")
+        used = spelling.get(group[0], group[0])
+        note(f"Labels merged into {used!r}: {', '.join(repr(one) for one in group if one != used)}")
     return [spelling.get(name, name) for name in names]
 
 
 def settle_judgements(
     judged: Sequence[Any],
     human: Sequence[Any],
-    aside: tuple[Sequence[Any], Sequence[Any]] | None,
+    calibration: tuple[Sequence[Any], Sequence[Any]] | None,
     *,
     normalize: bool,
 ) -> tuple[Sequence[Any], Sequence[Any], tuple[Sequence[Any], Sequence[Any]] | None]:
-    """Labels of people and of the judge, spelt alike if asked for; what people write is the spelling that is kept."""
-    from quanet.data.variants import spellings
+    """Labels of the judge and of people with one spelling, if `normalize`: that of the human labels."""
+    from quanet.data.columns import spellings
 
-    parts = [judged, human, *(aside or ())]
-    known = spellings(aside[0] if aside else human).values() if normalize else ()
+    parts = [judged, human, *(calibration or ())]
+    known = spellings(calibration[0] if calibration else human).values() if normalize else ()
     settled = settle_labels([label for part in parts for label in part], normalize=normalize, known=known)
     ends = [sum(map(len, parts[: at + 1])) for at in range(len(parts))]
     first, second, *rest = (settled[end - len(part) : end] for part, end in zip(parts, ends, strict=True))
-    return first, second, (rest[0], rest[1]) if aside else None
+    return first, second, (rest[0], rest[1]) if calibration else None
 
 
 def labelled_pools(
-    train: "Source",
-    test: "Source",
-    columns: "tuple[Inputs, str, str]",
+    train: "TableSource",
+    test: "TableSource",
+    columns: "tuple[InputColumns, str, str]",
     key: "Key | None",
     date_format: str | None,
     *,
     normalize: bool,
-) -> "tuple[Labelled, Pool]":
-    """The labelled instances of both files."""
+) -> "tuple[Labelled, LabelledPool]":
+    """The labelled instances of the training file and of the test file."""
     from dataclasses import replace
 
-    from quanet.answers.fitting import read_labelled
-    from quanet.answers.labelled import read_pool
     from quanet.data.columns import label_name
+    from quanet.workflows.labelled import read_labelled, read_pool
 
-    inputs, named, told = columns
-    note(told)
-    learn = read_labelled(train, inputs, named, normalize=normalize)
-    tried = read_pool(test, inputs, named, key=key, form=date_format)
-    names = settle_labels(tried.names, normalize=normalize, known=map(label_name, learn.counts))
-    tried = replace(tried, names=names)
-    for source, skipped in ((train, learn.skipped), (test, tried.skipped)):
+    inputs, label, description = columns
+    note(description)
+    training = read_labelled(train, inputs, label, normalize=normalize)
+    pool = read_pool(test, inputs, label, key=key, form=date_format)
+    names = settle_labels(pool.names, normalize=normalize, known=map(label_name, training.counts))
+    for source, skipped in ((train, training.skipped), (test, pool.skipped)):
         for reason, number in skipped.items():
-            note(f"{source.name}: {number:,} rows left out ({reason})")
-    return learn, tried
+            note(f"{source.name}: {number:,} rows skipped ({reason})")
+    return training, replace(pool, names=names)
+
+
+def read_grouped(
+    quantifier: "Quantifier",
+    source: "TableSource",
+    inputs: "InputColumns",
+    keys: "Sequence[Key]",
+    date_format: str | None,
+    *,
+    missing: str,
+) -> "GroupedInputs":
+    """The rows of a file as the model reads them, by group; `missing` describes rows without a group."""
+    from quanet.workflows.reading import read_source
+
+    source.check([*inputs.columns, *(key.column for key in keys)])
+    with progress(f"Reading {source.name}", source.size) as update:
+        source.follow = update
+        reading = read_source(quantifier, source, inputs, keys=keys, form=date_format)
+    reasons = {"no group": missing}
+    skipped = ", ".join(f"{number:,} skipped ({reasons.get(why, why)})" for why, number in reading.skipped.items())
+    note(f"{len(reading.instances):,} of {source.rows:,} rows{': ' + skipped if skipped else ''}")
+    return reading

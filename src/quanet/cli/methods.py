@@ -1,4 +1,4 @@
-"""`quanet methods`: what there is to choose from."""
+"""`quanet methods`: list the methods, or describe one."""
 
 import json
 from typing import Annotated, Any
@@ -14,12 +14,12 @@ WHOM = {"two": "two classes", "any": "any number of classes", "ordered": "ordere
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="One method to show in full.", show_default=False)] = None,
-    classes: Annotated[int | None, typer.Option(min=2, help="Only those for so many classes.")] = None,
-    family: Annotated[str | None, typer.Option(help="Only one family, such as counting or matching.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Method to describe.", show_default=False)] = None,
+    classes: Annotated[int | None, typer.Option(min=2, help="Show only methods for this number of classes.")] = None,
+    family: Annotated[str | None, typer.Option(help="Show only one family, such as counting or matching.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the methods there are, or show one in full: what it does, its settings, its source, its cost.
+    """List the methods, or describe one: what it does, its parameters, its reference, its cost.
 
     [bold]Examples[/]
 
@@ -29,8 +29,8 @@ def methods(
 
     quanet methods emq
     """
+    from quanet.catalogue.listing import describe_method
     from quanet.errors import InvalidSetting
-    from quanet.methods.listing import describe_method
 
     if name is not None:
         try:
@@ -44,13 +44,14 @@ def methods(
         _print_json(chosen)
         return
     console.print(_listed(chosen))
-    note(f"{len(chosen)} methods. `quanet methods NAME` shows one in full; n instances in a bag, k classes.")
+    note(f"{len(chosen)} methods. `quanet methods NAME` describes one. Cost: n instances in a bag, k classes.")
 
 
 def _chosen(classes: int | None, family: str | None) -> list[dict[str, str]]:
     from dataclasses import asdict
 
-    from quanet.methods.listing import FAMILIES, listed_methods
+    from quanet.catalogue.listing import listed_methods
+    from quanet.methods.about import FAMILIES
 
     if family is not None and family.lower() not in FAMILIES:
         from quanet.data.columns import nearest_first
@@ -61,9 +62,9 @@ def _chosen(classes: int | None, family: str | None) -> list[dict[str, str]]:
         )
     fitting = ("two", "any", "ordered") if classes is None else ("two", "any") if classes == 2 else ("any", "ordered")
     return [
-        {"name": name, "family": one.family, **asdict(one.about)}
-        for name, one in listed_methods().items()
-        if one.about.classes in fitting and (family is None or one.family == family.lower())
+        {"name": name, **asdict(about)}
+        for name, about in listed_methods().items()
+        if about.classes in fitting and (family is None or about.family == family.lower())
     ]
 
 
@@ -87,9 +88,9 @@ def _show(found: dict[str, Any]) -> None:
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for title, value in (
         ("for", WHOM[found["classes"]]),
-        ("reads", found["needs"]),
+        ("input", found["needs"]),
         ("family", found["family"]),
-        ("source", found["references"] or found["reference"]),
+        ("reference", found["references"] or found["reference"]),
         ("cost", f"{found['cost']}, for a bag of n instances and k classes"),
     ):
         facts.add_row(f"[dim]{title}[/]", escape(value))
@@ -99,15 +100,15 @@ def _show(found: dict[str, Any]) -> None:
     settings = Table(
         box=None,
         padding=(0, 2, 0, 0),
-        title="\nSettings (quanet fit --set NAME=VALUE)",
+        title="\nParameters (quanet fit --set NAME=VALUE)",
         title_justify="left",
         title_style="bold",
     )
     settings.add_column("name", no_wrap=True, style="bold")
     settings.add_column("default", max_width=24)
-    settings.add_column("means")
-    for name, said in found["settings"].items():
-        settings.add_row(name, escape(said["default"]), escape(said["means"]))
+    settings.add_column("meaning")
+    for name, setting in found["settings"].items():
+        settings.add_row(name, escape(setting["default"]), escape(setting["means"]))
     console.print(settings)
 
 

@@ -1,16 +1,51 @@
-"""Options that several commands share, so that they are spelt, explained and checked alike."""
+"""Options that several commands share, and how they are checked: files, columns, the model, the output."""
 
+import shlex
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-COLUMNS, OUTPUT, HOW = "Columns", "Output", "How"
-LARGEST_SEED = 2**32 - 1  # that all libraries take
+from quanet.cli.console import console, note
+
+if TYPE_CHECKING:
+    from quanet.base import Quantifier
+    from quanet.data.instances import InputColumns
+    from quanet.data.periods import Key
+    from quanet.data.streams import TableSource
+
+COLUMNS, OUTPUT, HOW = "Columns", "Output", "Method"
+LARGEST_SEED = 2**32 - 1  # that all libraries accept
+
+
+class OutputFormat(StrEnum):
+    """How an answer is written (see `quanet.report.render.FORMATS`)."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+    md = "md"
+    html = "html"
+    latex = "latex"
+
+
+ENDINGS = {
+    ".txt": OutputFormat.table,
+    ".csv": OutputFormat.csv,
+    ".json": OutputFormat.json,
+    ".parquet": OutputFormat.parquet,
+    ".md": OutputFormat.md,
+    ".html": OutputFormat.html,
+    ".tex": OutputFormat.latex,
+}
 
 
 def _check_date_format(form: str | None) -> str | None:
-    from quanet.answers.groups import check_date_format
+    from quanet.data.periods import check_date_format
     from quanet.errors import InvalidSetting
 
     try:
@@ -20,7 +55,7 @@ def _check_date_format(form: str | None) -> str | None:
 
 
 def _check_encoding(encoding: str) -> str:
-    from quanet.data.rows import check_encoding
+    from quanet.data.table_rows import check_encoding
     from quanet.errors import InvalidSetting
 
     try:
@@ -30,29 +65,29 @@ def _check_encoding(encoding: str) -> str:
 
 
 ModelFolder = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Folder that `quanet fit` has written.", show_default=False)
+    Path, typer.Argument(metavar="MODEL", help="Model folder written by `quanet fit`.", show_default=False)
 ]
 Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
-        help="CSV, TSV, JSON lines or Parquet, also .gz; several, a pattern in quotes, or - for standard input.",
+        help="CSV, TSV, JSON lines or Parquet files, also .gz; a quoted pattern; or - for standard input.",
         show_default=False,
     ),
 ]
 Text = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="Column of texts; guessed if only one can be it.", rich_help_panel=COLUMNS),
+    typer.Option(metavar="COLUMN", help="Text column; detected if only one column fits.", rich_help_panel=COLUMNS),
 ]
 Label = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="Column of labels; guessed if only one can be it.", rich_help_panel=COLUMNS),
+    typer.Option(metavar="COLUMN", help="Label column; detected if only one column fits.", rich_help_panel=COLUMNS),
 ]
 NormalizeLabels = Annotated[
     bool,
     typer.Option(
         "--normalize-labels",
-        help="Take labels that differ in case, spaces, hyphens or Unicode form for the same.",
+        help="Merge labels that differ only in case, spaces, hyphens or Unicode form.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -60,7 +95,7 @@ By = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN[:PERIOD]",
-        help="Group by a column, or by the day, week, month, quarter or year of a date; may be given again.",
+        help="Group by a column, or by day, week, month, quarter or year of a date column. Repeatable.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -69,7 +104,7 @@ DateFormat = Annotated[
     typer.Option(
         metavar="FORMAT",
         callback=_check_date_format,
-        help="How dates are written if not as 2024-05-31, such as %d/%m/%Y.",
+        help="Format of dates that are not ISO (2024-05-31), such as %d/%m/%Y.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -78,37 +113,178 @@ Encoding = Annotated[
     typer.Option(
         metavar="NAME",
         callback=_check_encoding,
-        help="Of the files: utf-8, utf-16, latin-1, cp1252, ...",
+        help="Encoding of the files: utf-8, utf-16, latin-1, cp1252, ...",
         rich_help_panel=COLUMNS,
     ),
 ]
-Level = Annotated[float, typer.Option(help="How sure intervals are, between 0 and 1.", rich_help_panel=HOW)]
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals, between 0 and 1.", rich_help_panel=HOW)]
 Seed = Annotated[
-    int, typer.Option(min=0, max=LARGEST_SEED, help="The same seed gives the same result.", rich_help_panel=HOW)
+    int,
+    typer.Option(
+        min=0, max=LARGEST_SEED, help="Random seed: the same seed gives the same result.", rich_help_panel=HOW
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Replace what is there.", rich_help_panel=OUTPUT)]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.", rich_help_panel=OUTPUT)]
 Report = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.", rich_help_panel=OUTPUT),
 ]
+AnswerFormat = Annotated[
+    OutputFormat | None,
+    typer.Option(
+        "--format",
+        help="Output format. [dim]default: by the ending of --output; else a table on a terminal, JSON in a pipe[/]",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to a file instead of standard output.", rich_help_panel=OUTPUT
+    ),
+]
 
 
-def check_new(path: Path | None, *, force: bool) -> None:
-    """Raise a `QuanetError` if a file is there that must not be replaced, or if it has no folder; before any work."""
+def choose_format(form: OutputFormat | None, output: Path | None) -> OutputFormat:
+    """The format given, or the one of the file's ending; without a file, a table on a terminal, JSON in a pipe."""
+    if form is None and output is None:
+        form = OutputFormat.table if console.is_terminal else OutputFormat.json
+    elif form is None and output is not None:
+        form = ENDINGS.get(output.suffix.lower())
+    if form is None:
+        raise typer.BadParameter(
+            f"{output} does not end in any of {', '.join(ENDINGS)}. Choose the format with --format.",
+            param_hint="--output",
+        )
+    if form is OutputFormat.parquet and output is None and console.is_terminal:
+        raise typer.BadParameter("Parquet is binary. Write it to a file with --output.", param_hint="--format")
+    return form
+
+
+def check_outputs(*paths: Path | None, report: Path | None = None, plot: Path | None = None, force: bool) -> None:
+    """Check before any work that all files can be written, and that reports and plots can be made."""
+    for path in (*paths, plot, report):
+        if path is not None:
+            _check_new(path, force=force)
+    if plot is not None:
+        from quanet.report.charts import check_suffix
+
+        check_suffix(plot)
+    if report is not None:
+        from quanet.report.render import check_report
+
+        check_report(report)
+
+
+def _check_new(path: Path, *, force: bool) -> None:
     from quanet.errors import InvalidSetting
 
-    if path is None:
-        return
     if path.is_dir():
         raise InvalidSetting(f"{path} is a folder. Give the name of a file.")
     if path.exists() and not force:
-        raise InvalidSetting(f"{path} is there already. Give another name, or --force to replace it.")
+        raise InvalidSetting(f"{path} already exists. Choose another name, or overwrite it with --force.")
     if not path.parent.is_dir():
-        raise InvalidSetting(f"there is no folder {path.parent} to write {path.name} into.")
+        raise InvalidSetting(f"Folder {path.parent} does not exist, so {path.name} cannot be written. Create it first.")
 
 
 def check_level(level: float) -> float:
-    """A level of confidence; anything else is a wrong call."""
-    if not 0 < level < 1:
-        raise typer.BadParameter(f"{level} is no share between 0 and 1, such as 0.95.", param_hint="--level")
+    """A confidence level; anything else is a usage error."""
+    from quanet.errors import InvalidSetting
+    from quanet.parameters import check_level as check
+
+    try:
+        check(level)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--level") from None
     return level
+
+
+def check_class(label: str | None, classes: Any) -> None:
+    """Check the class given with --class; anything else than a class is a usage error."""
+    names = [str(name) for name in classes.tolist()]
+    if label is not None and label not in names:
+        raise typer.BadParameter(f"Unknown class {label!r}. Choose from {', '.join(names)}.", param_hint="--class")
+
+
+def parse_keys(texts: Sequence[str]) -> "list[Key]":
+    """Columns to group by, as given with --by; anything else is a usage error."""
+    from quanet.data.periods import parse_key
+    from quanet.errors import InvalidSetting
+
+    try:
+        return [parse_key(text) for text in texts]
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--by") from None
+
+
+def split_names(texts: Sequence[str] | None) -> list[str]:
+    """Names of an option that may be repeated or hold several, separated by commas."""
+    return [name.strip() for text in texts or [] for name in text.split(",") if name.strip()]
+
+
+def load_model(folder: Path) -> tuple["Quantifier", dict[str, Any]]:
+    """The quantifier in a model folder, and the facts saved with it."""
+    from quanet.base import Quantifier
+    from quanet.errors import InvalidModel
+    from quanet.persist.load import facts_of, load
+
+    facts = facts_of(folder)
+    loaded = load(folder)
+    hashes = getattr(loaded, "training_hashes_", None)
+    loaded = getattr(loaded, "quantifier_", loaded)  # the one that a search has selected
+    if hashes is not None:
+        loaded.training_hashes_ = hashes
+    if not isinstance(loaded, Quantifier):
+        raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
+    return loaded, facts
+
+
+def find_inputs(
+    source: "TableSource",
+    facts: dict[str, Any],
+    text: str | None,
+    features: list[str] | None = None,
+    *,
+    exclude: Sequence[str] = (),
+) -> "InputColumns":
+    """The columns given, or those the model was trained on, or the only text column that is not excluded."""
+    from quanet.data.columns import UnclearColumn, check_columns, find_text
+    from quanet.data.instances import InputColumns
+
+    names = split_names(features) or facts.get("features") or []
+    if names and text is None:
+        check_columns(names, source.columns, source.name)
+        return InputColumns(features=tuple(names))
+    trained_on = facts.get("text")
+    if text is None and trained_on in source.columns:
+        return InputColumns(trained_on)
+    try:
+        column = find_text(source, text, besides=[*exclude, facts.get("label", "")])
+    except UnclearColumn:
+        if trained_on:
+            check_columns([trained_on], source.columns, source.name)  # its message is more helpful
+        raise
+    if column.guessed:
+        why = f", since {trained_on!r} is missing" if trained_on else ""
+        note(f"{source.name}: text column {column.name!r} (detected{why})")
+    return InputColumns(column.name)
+
+
+def describe_model(folder: Path, facts: dict[str, Any], quantifier: "Quantifier") -> dict[str, Any]:
+    """Facts about a model that an answer repeats."""
+    known = {"folder": str(folder), "method": type(quantifier).__name__, "saved": facts.get("saved", "")}
+    if facts.get("data"):
+        known["learnt from"] = facts["data"]
+    if facts.get("results"):
+        known["held-out errors"] = "; ".join(f"{name}: {value:.4f}" for name, value in facts["results"].items())
+    return known
+
+
+def command_settings() -> list[tuple[str, str]]:
+    """Settings that reproduce the answer: the command."""
+    return [("command", command_line())]
+
+
+def command_line() -> str:
+    """The command, quoted for a shell."""
+    return shlex.join(["quanet", *sys.argv[1:]])

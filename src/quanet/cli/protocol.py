@@ -1,6 +1,5 @@
-"""How bags are drawn, as options that `evaluate` and `compare` share."""
+"""Options of `evaluate` and `compare`: how bags are drawn, and the metric."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,15 +7,14 @@ import typer
 from quanet.cli.options import HOW
 
 if TYPE_CHECKING:
-    from quanet.answers.drawing import Drawing
-    from quanet.answers.shares import Key
+    from quanet.workflows.drawing import Drawing
 
 ProtocolName = Annotated[
     str,
     typer.Option(
         "--protocol",
         metavar="NAME",
-        help="How bags are drawn: app, upp, npp, dirichlet[:ALPHA], or by:COLUMN[:PERIOD] for the file's own groups.",
+        help="Protocol: app, upp, npp, dirichlet[:ALPHA], or by:COLUMN[:PERIOD] for the file's own groups.",
         rich_help_panel=HOW,
     ),
 ]
@@ -25,7 +23,7 @@ BagSize = Annotated[
     typer.Option(
         min=2,
         max=10_000_000,
-        help="Instances in a bag; by default 500, fewer if the file is small.",
+        help="Instances per bag; default 500, fewer if the file is small.",
         rich_help_panel=HOW,
     ),
 ]
@@ -34,27 +32,16 @@ Repeats = Annotated[
     typer.Option(
         min=1,
         max=1_000_000,
-        help="Bags of every prevalence (app), or of all; by default 2,100 in all.",
+        help="Bags per prevalence (app), or in total (others); default: 2,100 bags in total.",
         rich_help_panel=HOW,
     ),
 ]
 
 
-def keys_of(texts: Sequence[str]) -> "list[Key]":
-    """Columns to group by, as they are written; anything else is a wrong call."""
-    from quanet.answers.groups import parse_key
+def parse_protocol(protocol: str, bag_size: int | None, repeats: int | None) -> "Drawing":
+    """Protocol and sizes as given on the command line; anything else is a usage error."""
     from quanet.errors import InvalidSetting
-
-    try:
-        return [parse_key(text) for text in texts]
-    except InvalidSetting as error:
-        raise typer.BadParameter(str(error), param_hint="--by") from None
-
-
-def drawing_of(protocol: str, bag_size: int | None, repeats: int | None) -> "Drawing":
-    """What is asked for; anything else is a wrong call."""
-    from quanet.answers.drawing import Drawing
-    from quanet.errors import InvalidSetting
+    from quanet.workflows.drawing import Drawing
 
     try:
         return Drawing.parse(protocol, bag_size=bag_size, repeats=repeats)
@@ -63,7 +50,7 @@ def drawing_of(protocol: str, bag_size: int | None, repeats: int | None) -> "Dra
 
 
 def check_metric(metric: str) -> str:
-    """The short name of a metric; anything else is a wrong call."""
+    """The short name of a metric; anything else is a usage error."""
     from quanet.errors import InvalidSetting
     from quanet.metrics import find_metric
 

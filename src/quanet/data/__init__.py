@@ -1,1 +1,1 @@
-"""Labelled data: tables, generators with known densities, and datasets by name."""
+"""Data: tables, columns, periods, copies of instances, known datasets, synthetic data."""

@@ -1,43 +1,45 @@
-"""Which column is which: found by name, or guessed where there is only one choice."""
+"""Columns of a table: find them by name or content, and read their cells as numbers or as labels."""
 
 import math
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from quanet.arrays import LabelArray
-from quanet.data.variants import label_key
 from quanet.errors import InvalidData, brief
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from quanet.data.streams import Source
+    from quanet.data.streams import TableSource
 
-WORDS = 3.0  # on average, from which on a column looks like texts
-MOST_CLASSES = 50  # distinct values, up to which a column looks like labels
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as many digits as an integer of 64 bits can have
-
-
-NOTHING = {"", "na", "n/a", "nan", "null", "none"}  # what people write for a number that they do not have
+MIN_WORDS = 3.0  # words per cell, on average, of a column that looks like text
+MAX_CLASSES = 50  # distinct values of a column that looks like labels
+MISSING = {"", "na", "n/a", "nan", "null", "none"}  # a missing number, in lower case
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # with at most the digits of a 64-bit integer
+SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015]+")  # white space, underscores, hyphens and dashes
+MAX_SHOWN = 3  # groups of spellings in a message
 
 
 class UnclearColumn(InvalidData):
-    """No column, or more than one, can be what is needed, and none was named."""
+    """No column was named, and none or several qualify."""
 
 
-class Taken(NamedTuple):
-    """A column, and whether it was guessed."""
+class FoundColumn(NamedTuple):
+    """The name of a column, and whether it was guessed."""
 
     name: str
     guessed: bool
 
 
 def nearest_first(name: str, names: Iterable[str]) -> list[str]:
-    """Names, those most like the given one first.
+    """Names, sorted by similarity to `name`.
 
     Examples
     --------
@@ -45,70 +47,84 @@ def nearest_first(name: str, names: Iterable[str]) -> list[str]:
     ['Review', 'date', 'label']
     """
     wanted = name.lower()
-    return sorted(names, key=lambda one: -SequenceMatcher(None, wanted, one.lower()).ratio())
+    return sorted(names, key=lambda known: -SequenceMatcher(None, wanted, known.lower()).ratio())
 
 
 def check_columns(wanted: Iterable[str], columns: Sequence[str], source: str) -> None:
-    """Raise `InvalidData` that lists the columns there are, nearest first, unless all wanted ones are among them."""
+    """Raise `InvalidData` if a wanted column is missing. The message lists the columns, the most similar first."""
     for name in wanted:
         if name not in columns:
-            there = ", ".join(map(repr, nearest_first(name, columns)))
-            raise InvalidData(f"{source} has no column {name!r}; its columns are {there}.")
+            known = ", ".join(map(repr, nearest_first(name, columns)))
+            raise InvalidData(f"{source} has no column {name!r}. Its columns are {known}.")
 
 
-def find_text(source: "Source", wanted: str | None = None, *, besides: Iterable[str] = ()) -> Taken:
-    """The column of texts: the one wanted, else "text", else the only one whose cells have several words."""
+def find_text(source: "TableSource", wanted: str | None = None, *, besides: Iterable[str] = ()) -> FoundColumn:
+    """The text column: `wanted`, else "text", else the only column whose cells have several words."""
     if wanted is not None:
         check_columns([wanted], source.columns, source.name)
-        return Taken(wanted, guessed=False)
+        return FoundColumn(wanted, guessed=False)
     choices = [name for name in source.columns if name not in set(besides)]
     found = ["text"] if "text" in choices else [name for name in choices if _is_prose(source.peek()[name])]
-    if len(choices) == 1 and not found and not _is_number(source.peek()[choices[0]]):
+    if len(choices) == 1 and not found and not _is_numeric(source.peek()[choices[0]]):
         found = choices
     return _only(found, choices, source, "text")
 
 
-def find_label(source: "Source", wanted: str | None = None, *, besides: Iterable[str] = ()) -> Taken:
-    """The column of labels: the one wanted, else "label", else the only one with few distinct values."""
+def find_label(source: "TableSource", wanted: str | None = None, *, besides: Iterable[str] = ()) -> FoundColumn:
+    """The label column: `wanted`, else "label", else the only column with few distinct values."""
     if wanted is not None:
         check_columns([wanted], source.columns, source.name)
-        return Taken(wanted, guessed=False)
+        return FoundColumn(wanted, guessed=False)
     choices = [name for name in source.columns if name not in set(besides)]
     found = ["label"] if "label" in choices else [name for name in choices if _is_label(source.peek()[name])]
     return _only(found or (choices if len(choices) == 1 else []), choices, source, "label")
 
 
-def numbers_in(source: "Source", *, besides: Iterable[str] = ()) -> list[str]:
-    """Columns whose first cells are all numbers."""
-    return [name for name in source.columns if name not in set(besides) and _is_number(source.peek()[name])]
+def numeric_columns(source: "TableSource", *, besides: Iterable[str] = ()) -> list[str]:
+    """Columns whose first cells are all numbers or missing."""
+    return [name for name in source.columns if name not in set(besides) and _is_numeric(source.peek()[name])]
 
 
-def _only(found: list[str], choices: list[str], source: "Source", role: str) -> Taken:
+def _only(found: list[str], choices: list[str], source: "TableSource", role: str) -> FoundColumn:
     if len(found) == 1:
-        return Taken(found[0], guessed=True)
-    there = ", ".join(map(repr, found or choices)) or "none"
-    why = f"several columns may be the {role}" if found else f"no column is clearly the {role}"
-    raise UnclearColumn(f"{source.name}: {why}; there are {there}. Name it: --{role} NAME.")
+        return FoundColumn(found[0], guessed=True)
+    columns = ", ".join(map(repr, found or choices)) or "none"
+    if found:
+        problem = f"several columns may be the {role}: {columns}"
+    else:
+        problem = f"no column is clearly the {role}. The columns are {columns}"
+    raise UnclearColumn(f"{source.name}: {problem}. Name the column: --{role} NAME.")
 
 
 def _is_prose(cells: "pd.Series[Any]") -> bool:
     values = [cell for cell in cells if isinstance(cell, str)]
-    return bool(values) and sum(value.count(" ") + 1 for value in values) / len(values) >= WORDS
+    return bool(values) and sum(value.count(" ") + 1 for value in values) / len(values) >= MIN_WORDS
 
 
 def _is_label(cells: "pd.Series[Any]") -> bool:
     values = [str(cell) for cell in cells if cell is not None]
-    kinds = len(set(values))
-    return 2 <= kinds <= min(MOST_CLASSES, len(values) // 2) and not _is_prose(cells)
+    distinct = len(set(values))
+    return 2 <= distinct <= min(MAX_CLASSES, len(values) // 2) and not _is_prose(cells)
 
 
-def _is_number(cells: "pd.Series[Any]") -> bool:
-    values = [cell for cell in cells if cell is not None]
+def _is_numeric(cells: "pd.Series[Any]") -> bool:
+    values = [cell for cell in cells if not is_missing(cell)]
     return bool(values) and all(as_number(value) is not None for value in values)
 
 
+def is_missing(cell: Any) -> bool:
+    """Whether a cell of a column of numbers has no value: empty, NA, nan, null, none.
+
+    Examples
+    --------
+    >>> [is_missing(cell) for cell in (None, " NA", "0", 0)]
+    [True, True, False, False]
+    """
+    return cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING)
+
+
 def as_number(value: Any) -> float | None:
-    """A cell as a number, infinite where it is too large for one, or None where it is none.
+    """A cell as a number: infinite if it is too large, None if it is not a number.
 
     Examples
     --------
@@ -124,7 +140,7 @@ def as_number(value: Any) -> float | None:
 
 
 def label_name(value: Any) -> str:
-    """A label as a name, the same whatever format it was read from.
+    """A label as a name, independent of the file format.
 
     Examples
     --------
@@ -132,14 +148,14 @@ def label_name(value: Any) -> str:
     ('positive', '4', '4', '4', 'True')
     """
     if isinstance(value, list | dict):
-        raise InvalidData(f"{brief(value)} holds several values. Use a column that has one value in every row.")
+        raise InvalidData(f"{brief(value)} contains several values. Use a column with one value per row.")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()
 
 
-def names_of(cells: "pd.Series[Any]", source: "Source") -> list[str | None]:
-    """The cells of a column as names, None where there is none; an error names the row."""
+def label_names(cells: "pd.Series[Any]", source: "TableSource") -> list[str | None]:
+    """The cells of a column as names, None for an empty cell. An error names the row."""
     names: list[str | None] = []
     for row, cell in zip(cells.index, cells, strict=True):
         try:
@@ -150,30 +166,102 @@ def names_of(cells: "pd.Series[Any]", source: "Source") -> list[str | None]:
 
 
 def as_labels(names: Sequence[str]) -> LabelArray:
-    """Labels of names: whole numbers where all are such, so that 10 comes after 9.
+    """Labels from names: integers if all names are integers, so that 9 sorts before 10.
 
     Examples
     --------
     >>> as_labels(["10", "9"]), as_labels(["10", "nine"])
     (array([10,  9]), array(['10', 'nine'], dtype='<U4'))
     """
-    if names and all(map(WHOLE.fullmatch, set(names))):
+    if names and all(map(INTEGER.fullmatch, set(names))):
         return np.array([int(name) for name in names])
     return np.array(names, dtype=str)
 
 
 def match_labels(names: Sequence[str], classes: LabelArray, *, source: str) -> LabelArray:
-    """The classes of a model that names of labels mean, or an error about those that it does not know."""
-    known = {label_name(label): place for place, label in enumerate(classes.tolist())}
+    """The classes of a model with these names. Raises `InvalidData` for unknown names."""
+    known = {label_name(label): position for position, label in enumerate(classes.tolist())}
     unknown = sorted(set(names) - set(known))
     if unknown:
-        there = ", ".join(map(repr, nearest_first(unknown[0], known)))
+        choices = ", ".join(map(repr, nearest_first(unknown[0], known)))
         count = sum(name == unknown[0] for name in names)
-        others = f", and {len(unknown) - 1} other labels are unknown too" if len(unknown) > 1 else ""
-        looks = {label_key(name): name for name in known}.get(label_key(unknown[0]))
-        hint = f" It looks like {looks!r}: --normalize-labels takes it for that." if looks else ""
+        others = f" {len(unknown) - 1} other labels are unknown, too." if len(unknown) > 1 else ""
+        similar = {label_key(name): name for name in known}.get(label_key(unknown[0]))
+        hint = f" It looks like {similar!r}. Add --normalize-labels to treat them as one." if similar else ""
         raise InvalidData(
-            f"{source}: the model does not know the label {unknown[0]!r} ({count:,} rows){others}; it knows {there}."
-            f"{hint}"
+            f"{source}: the model does not know the label {unknown[0]!r} ({count:,} rows). Its classes are {choices}."
+            f"{others}{hint}"
         )
     return classes[np.array([known[name] for name in names], dtype=np.intp)]
+
+
+def label_key(label: str) -> str:
+    """What all spellings of a label have in common: case, Unicode form and separators are ignored.
+
+    Examples
+    --------
+    >>> label_key("Negative "), label_key("NOT_SURE"), label_key("not-sure"), label_key("-1")
+    ('negative', 'not sure', 'not sure', '-1')
+    """
+    folded = unicodedata.normalize("NFKC", label).casefold()
+    if any(character.isalpha() for character in folded):  # in a number, "-" is a minus sign
+        folded = SEPARATORS.sub(" ", folded)
+    return unicodedata.normalize("NFKC", folded.strip())
+
+
+def label_variants(labels: Iterable[Any]) -> list[tuple[str, ...]]:
+    """Groups of labels that are probably one class, the most frequent spelling first in each.
+
+    Examples
+    --------
+    >>> label_variants(["negative", "NEGATIVE", "Negative ", "negative", "positive"])
+    [('negative', 'NEGATIVE', 'Negative ')]
+    """
+    groups: dict[str, list[str]] = {}
+    for label in _by_frequency(labels):
+        groups.setdefault(label_key(label), []).append(label)
+    return [tuple(group) for _, group in sorted(groups.items()) if len(group) > 1]
+
+
+def normalize_labels(labels: ArrayLike, *, known: Iterable[Any] = ()) -> LabelArray:
+    """Labels with one spelling per class: the spelling in `known`, or else the most frequent one.
+
+    Examples
+    --------
+    >>> normalize_labels(["negative", "NEGATIVE", "Negative ", "negative", "positive"])
+    array(['negative', 'negative', 'negative', 'negative', 'positive'], dtype='<U8')
+    """
+    values = np.asarray(labels)
+    spelling = spellings(values.tolist(), known)
+    return np.array([spelling.get(label, label) if isinstance(label, str) else label for label in values.tolist()])
+
+
+def spellings(labels: Sequence[Any], known: Iterable[Any] = ()) -> dict[str, str]:
+    """The normalized spelling of every label: label -> label, see `normalize_labels`."""
+    chosen = {label_key(label): label for label in known if isinstance(label, str)}
+    found = _by_frequency(labels)
+    for label in found:
+        chosen.setdefault(label_key(label), label)
+    return {label: chosen[label_key(label)] for label in found}
+
+
+def describe_variants(labels: Iterable[Any]) -> str:
+    """One sentence about labels that are probably one class, or an empty string.
+
+    Examples
+    --------
+    >>> describe_variants(["yes", "Yes", "no"])
+    "These labels look like one class: 'yes', 'Yes'."
+    """
+    found = label_variants(labels)
+    if not found:
+        return ""
+    groups = "; ".join(", ".join(map(repr, group)) for group in found[:MAX_SHOWN])
+    more = f" and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    return f"These labels look like one class{' each' if len(found) > 1 else ''}: {groups}{more}."
+
+
+def _by_frequency(labels: Iterable[Any]) -> list[str]:
+    """The distinct labels that are strings, the most frequent first; ties in order of appearance."""
+    counts = Counter(label for label in labels if isinstance(label, str))
+    return sorted(counts, key=lambda label: -counts[label])

@@ -1,4 +1,4 @@
-"""Instances with their labels, and what one does with them before learning."""
+"""Labelled instances, and how to split them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,14 +8,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.duplicates import find_distinct, split_distinct
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.data.duplicates import find_distinct, split_distinct
+from quanet.errors import InvalidData
+from quanet.parameters import between
 from quanet.simplex import classes_of, encode, prevalence_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Instances X, labels y (n,), a name, and the instances' dates (n,) where they have any.
+    """Instances X, labels y (n,), a name, and optional dates (n,).
 
     Examples
     --------
@@ -35,11 +36,13 @@ class Dataset:
     def __post_init__(self) -> None:
         object.__setattr__(self, "y", np.asarray(self.y))
         if _num_samples(self.X) != len(self.y):
-            raise InvalidData(f"X has {_num_samples(self.X)} instances but y has {len(self.y)} labels.")
+            raise InvalidData(
+                f"X has {_num_samples(self.X)} instances but y has {len(self.y)} labels. They must match."
+            )
         if self.dates is not None:
             object.__setattr__(self, "dates", np.asarray(self.dates))
             if len(self.dates) != len(self.y):
-                raise InvalidData(f"there are {len(self.y)} instances but {len(self.dates)} dates.")
+                raise InvalidData(f"Got {len(self.y)} instances but {len(self.dates)} dates. They must match.")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -51,7 +54,7 @@ class Dataset:
 
     @property
     def prevalence(self) -> FloatArray:
-        """The share of every class, in the order of `classes`."""
+        """The prevalence of each class, in the order of `classes`."""
         return prevalence_of(self.y, self.classes)
 
     def take(self, indices: IntArray) -> "Dataset":
@@ -64,17 +67,16 @@ class Dataset:
         return self.take(np.flatnonzero([label not in labels for label in self.y.tolist()]))
 
     def split(self, share: float, *, rng: np.random.Generator | int) -> tuple["Dataset", "Dataset"]:
-        """Two parts, the first with `share` of every class, drawn at random; both in their first order.
+        """Split at random: the first part gets `share` of each class. Both parts keep the order.
 
-        Copies of an instance (`quanet.duplicates`) are in the same part.
+        Copies of an instance (`quanet.data.duplicates`) stay in the same part.
         """
         first, second = self.split_positions(share, rng=rng)
         return self.take(first), self.take(second)
 
     def split_positions(self, share: float, *, rng: np.random.Generator | int) -> tuple[IntArray, IntArray]:
-        """Positions of the instances in the two parts that `split` makes."""
-        if not 0 < share < 1:
-            raise InvalidSetting(f"a share lies between 0 and 1; got {share}.")
+        """Positions of the instances in the two parts of `split`."""
+        between(0, 1).check("share", share)
         rng = np.random.default_rng(rng)
 
         def in_first(codes: IntArray) -> IntArray:
@@ -88,6 +90,6 @@ class Dataset:
         return np.flatnonzero(first == 1), np.flatnonzero(first == 0)
 
     def without_duplicates(self) -> "Dataset":
-        """The first of all copies of an instance (`quanet.duplicates`), texts or numbers."""
+        """Drop repeated instances (`quanet.data.duplicates`) and keep the first of each."""
         distinct = find_distinct(self.X)
         return self if distinct is None else self.take(distinct.first)

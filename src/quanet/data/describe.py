@@ -1,4 +1,4 @@
-"""What a dataset looks like, as plain data: counts, prevalences, lengths, dates, first texts."""
+"""Summarize a dataset as plain data: counts, prevalences, lengths, dates, first texts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +13,15 @@ from quanet.simplex import count, encode
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Description:
-    """A part of a dataset in figures.
+    """A summary of a part of a dataset.
 
     Attributes
     ----------
-    instances : their number.
-    counts : instances of every class.
-    width : numbers in an instance; None for texts.
-    words : quartiles of the words in a text, least and most included: (5,); None for numbers.
-    repeated : texts that are the same as an earlier one; None for numbers.
+    instances : number of instances.
+    counts : instances per class.
+    width : number of features; None for texts.
+    words : minimum, quartiles and maximum of the words per text (5,); None for numbers.
+    repeated : texts that equal an earlier one; None for numbers.
     dates : the first and the last.
     first : the first instances, with their labels.
     """
@@ -37,14 +37,14 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BagsDescription:
-    """Bags in files in figures: how many, and the least, mean and greatest prevalence of every class, (3, k)."""
+    """A summary of bags in files: their number, and the minimum, mean and maximum prevalence of each class (3, k)."""
 
     bags: int
     prevalences: FloatArray | None
 
 
 def describe(data: Dataset, *, first: int = 3) -> Description:
-    """Figures of labelled instances, with the first few of them.
+    """Summarize labelled instances, with the first few of them.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def describe(data: Dataset, *, first: int = 3) -> Description:
 
 
 def describe_bags(bags: BagFiles) -> BagsDescription:
-    """Figures of bags in files; the bags themselves are not read."""
+    """Summarize bags in files, without reading the bags."""
     known = bags.k is not None
     values = bags.prevalences if known else None
     return BagsDescription(

@@ -1,4 +1,4 @@
-"""One file over HTTP: gone on with where it was cut, checked, and in its place only when it is whole."""
+"""Download one file over HTTP: resumed after interruptions, verified, and moved to its place when complete."""
 
 import errno
 import hashlib
@@ -19,38 +19,38 @@ from filelock import FileLock
 
 from quanet.errors import DownloadFailed
 
-Progress: TypeAlias = Callable[[int, int | None], None]  # bytes there, bytes in all where the server says it
+Progress: TypeAlias = Callable[[int, int | None], None]  # bytes received, total bytes if known
 
 BLOCK = 2**16
-PAUSE = 1.0  # seconds before the second try; twice as many before each next one
+PAUSE = 1.0  # seconds before the second attempt; doubled for each further one
 TRIES = 5
 TIMEOUT = 30.0
-AGAIN = frozenset({408, 429, 500, 502, 503, 504})  # answers that may be better a little later
+RETRY = frozenset({408, 429, 500, 502, 503, 504})  # status codes that may be temporary
 
 
 class _Cut(Exception):
-    """The connection ended before the file did; the next try goes on from there."""
+    """The connection ended early; the next attempt resumes."""
 
 
 class _Unreachable(_Cut):
-    """There was no connection at all."""
+    """No connection could be made."""
 
 
 def download(url: str, target: Path, *, md5: str | None = None, progress: Progress | None = None) -> Path:
-    """Fetch a file once, and give its path.
+    """Download a file unless it exists, and return its path.
 
-    What was received is kept in `target`.part and gone on with by the next call, if the server can (HTTP Range) and the
-    file is still the same there (If-Range). Several processes may ask for one file: the first fetches, the others wait.
+    A partial download stays in `target`.part. The next call resumes it if the server supports HTTP Range and the file
+    has not changed (If-Range). If several processes need the file, one downloads it and the others wait.
 
     Parameters
     ----------
     url : of the file; http or https.
-    target : where it comes to lie, once it is whole and its checksum is right. If it lies there, nothing is fetched.
-    md5 : of the whole file, where it is known. A file with another one is set aside as `target`.wrong.
-    progress : called with the bytes that are there and, where known, the bytes in all.
+    target : path of the complete, verified file. If it exists, nothing is downloaded.
+    md5 : checksum of the file, if known. A file with a different checksum is renamed to `target`.wrong.
+    progress : called with the bytes received and, if known, the total bytes.
     """
     if not url.startswith(("http://", "https://")):
-        raise DownloadFailed(f"{url} is neither an http nor an https address.")
+        raise DownloadFailed(f"{url} is not an http or https URL.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(target.with_name(f".{target.name}.lock"))
@@ -58,7 +58,7 @@ def download(url: str, target: Path, *, md5: str | None = None, progress: Progre
     except OSError as error:
         raise DownloadFailed(f"{target.parent} cannot be written: {error.strerror or error}.") from error
     try:
-        with suppress(DownloadFailed):  # damaged since: fetched again
+        with suppress(DownloadFailed):  # damaged: download it again
             if target.is_file():
                 check_file(target, md5=md5)
                 return target
@@ -73,17 +73,17 @@ def download(url: str, target: Path, *, md5: str | None = None, progress: Progre
 
 
 def check_file(file: Path, *, md5: str | None, name: str | None = None) -> None:
-    """Compare a file with its checksum; one that differs is set aside, so that nobody uses it."""
+    """Verify the checksum of a file. A file that differs is renamed, so that it is not used."""
     if md5 is None:
         return
     with file.open("rb") as opened:
-        # Against damage, not against attack; and where MD5 is forbidden for security it still works.
+        # This detects damage, not attacks. The flag makes it work where MD5 is disabled for security.
         found = hashlib.file_digest(opened, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if found != md5:
         aside = set_aside(file, name=name)
         raise DownloadFailed(
-            f"{name or file.name} has the checksum {found}, not {md5}: it was damaged on the way, or has changed at "
-            f"its source. It is not used, and lies at {aside}. Try again."
+            f"{name or file.name} has the checksum {found} instead of {md5}: the download is damaged, or the source "
+            f"has changed. The file is not used; it was renamed to {aside}. Try again."
         )
 
 
@@ -95,7 +95,7 @@ def set_aside(file: Path, *, name: str | None = None) -> Path:
 
 
 def _fetch(url: str, part: Path, progress: Progress | None) -> None:
-    """Try until the file is whole; a try that brings more than was ever there does not count against us."""
+    """Retry until the file is complete. An attempt that makes progress resets the count of failures."""
     start = furthest = _size(part)
     failures = 0
     while True:
@@ -106,19 +106,19 @@ def _fetch(url: str, part: Path, progress: Progress | None) -> None:
             size = _size(part)
             failures = 0 if size > furthest else failures + 1
             furthest = max(size, furthest)
-            offline = isinstance(cut, _Unreachable) and furthest == start  # waiting would not bring a network
+            offline = isinstance(cut, _Unreachable) and furthest == start  # waiting does not help
             if offline or failures == TRIES:
-                kept = f" {size:,} bytes are kept and gone on with next time." if size else ""
-                raise DownloadFailed(f"{url} cannot be fetched: {cut}.{kept}") from cut
+                kept = f" {size:,} bytes are kept; the next attempt resumes." if size else ""
+                raise DownloadFailed(f"{url} cannot be downloaded: {cut}.{kept}") from cut
             time.sleep(PAUSE * 2**failures)
 
 
 def _attempt(url: str, part: Path, progress: Progress | None) -> None:
-    """One request for what is missing; whatever comes is written behind what is there."""
+    """Request the missing bytes once, and append what is received."""
     have = _size(part)
     remembered = _remembered(part)
     if have and remembered.get("url") != url:
-        part.unlink()  # of another server: it may be another file
+        part.unlink()  # from a different URL, so it may be a different file
         have = 0
     headers = {"User-Agent": "quanet", "Accept-Encoding": "identity"}
     if have:
@@ -132,11 +132,11 @@ def _attempt(url: str, part: Path, progress: Progress | None) -> None:
             _refused(error, url, part, have)
         return
     except URLError as error:
-        raise _Unreachable(f"there is no connection ({_reason(error)})") from error
+        raise _Unreachable(f"no connection ({_reason(error)})") from error
     except (OSError, HTTPException) as error:
         raise _Cut(f"the connection failed ({_reason(error)})") from error
     except ValueError as error:
-        raise DownloadFailed(f"{url} is not a web address: {error}.") from error
+        raise DownloadFailed(f"{url} is not a valid URL: {error}.") from error
     with response:
         start, total = _place(response, have)
         _check_room(part, start, total)
@@ -152,40 +152,40 @@ def _attempt(url: str, part: Path, progress: Progress | None) -> None:
 
 
 def _refused(error: HTTPError, url: str, part: Path, have: int) -> None:
-    """What an answer other than the file means: done, try again, or give up."""
+    """Handle an HTTP error: return if the file is complete, raise `_Cut` to retry, `DownloadFailed` to give up."""
     if error.code == 416 and have:
         if (error.headers.get("Content-Range") or "").strip() == f"bytes */{have}":
-            return  # there is nothing more to send
+            return  # the file is already complete
         part.unlink()
-        raise _Cut("the server has no file of that length any more")
-    if error.code in AGAIN:
-        raise _Cut(f"the server answers {error.code} {error.reason}")
-    raise DownloadFailed(f"{url} cannot be fetched: the server answers {error.code} {error.reason}.")
+        raise _Cut("the file on the server is now shorter")
+    if error.code in RETRY:
+        raise _Cut(f"the server returned {error.code} {error.reason}")
+    raise DownloadFailed(f"{url} cannot be downloaded: the server returned {error.code} {error.reason}.")
 
 
 def _place(response: HTTPResponse, have: int) -> tuple[int, int | None]:
-    """Where the answer's first byte belongs in the file, and how long the whole file is."""
+    """The offset of the response in the file, and the size of the file."""
     length = response.headers.get("Content-Length")
     if response.status != 206:
         return 0, None if length is None else int(length)
     found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", (response.headers.get("Content-Range") or "").strip())
     if found is None or int(found[1]) > have:
-        raise DownloadFailed(f"{response.url} answers with a part of the file that was not asked for.")
+        raise DownloadFailed(f"{response.url} returned a different part of the file than requested.")
     start = int(found[1])
     if found[2] != "*":
         return start, int(found[2])
     return start, None if length is None else start + int(length)
 
 
-# Only the disk's errors come out of here as OSError; those of the connection are a _Cut.
+# Errors of the disk are raised as OSError, errors of the connection as _Cut.
 def _receive(response: HTTPResponse, file: BinaryIO, done: int, total: int | None, progress: Progress | None) -> None:
     if progress:
         progress(done, total)
     while total is None or done < total:
         try:
-            block = response.read1(BLOCK)  # what has come, however little: it may be the last for long
+            block = response.read1(BLOCK)  # whatever has arrived, so that little is lost if the connection stalls
         except (OSError, HTTPException) as error:
-            raise _Cut(f"the connection was cut after {done:,} bytes ({_reason(error)})") from error
+            raise _Cut(f"the connection ended after {done:,} bytes ({_reason(error)})") from error
         if not block:
             break
         file.write(block)
@@ -195,24 +195,24 @@ def _receive(response: HTTPResponse, file: BinaryIO, done: int, total: int | Non
     file.flush()
     os.fsync(file.fileno())
     if total is not None and done < total:
-        raise _Cut(f"the connection was cut after {done:,} of {total:,} bytes")
+        raise _Cut(f"the connection ended after {done:,} of {total:,} bytes")
 
 
 def _check_room(part: Path, start: int, total: int | None) -> None:
-    """Say before the download, not at its end, that the disk is too small."""
+    """Raise `DownloadFailed` before the download if the disk is too small."""
     free = shutil.disk_usage(part.parent).free
     if total is not None and free < total - start:
         raise DownloadFailed(
-            f"{part.stem} needs {total - start:,} bytes in {part.parent}, where {free:,} are free. "
-            "Make room, or set QUANET_CACHE to a folder on another disk."
+            f"{part.stem} needs {total - start:,} bytes in {part.parent}, but only {free:,} are free. "
+            "Free some space, or set QUANET_CACHE to a folder on another disk."
         )
 
 
 def _disk(error: OSError, part: Path) -> str:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return (
-            f"the disk is full: {part.stem} does not fit into {part.parent}. What there is of it is kept. "
-            "Make room, or set QUANET_CACHE to a folder on another disk."
+            f"the disk is full: {part.stem} does not fit into {part.parent}. The part received so far is kept. "
+            "Free some space, or set QUANET_CACHE to a folder on another disk."
         )
     return f"{part} cannot be written: {error.strerror or error}."
 
@@ -234,7 +234,7 @@ def _remembered(part: Path) -> dict[str, str]:
 
 
 def _validator(response: HTTPResponse) -> str | None:
-    """What tells this version of the file from another; a weak ETag does not."""
+    """An identifier of this version of the file; a weak ETag is not reliable."""
     tag = response.headers.get("ETag")
     return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
 

@@ -1,4 +1,4 @@
-"""LeQua 2022 and 2024: a training set, and thousands of bags in files with their true prevalences.
+"""Read the tasks of LeQua 2022 and 2024: a training set, and thousands of bags in files with true prevalences.
 
 Esuli, Moreo, Sebastiani and Sperduti, *A Detailed Overview of LeQua@CLEF 2022: Learning to Quantify*, CLEF 2022; Zenodo
 records 6546188 (2022) and 11661820 (2024).
@@ -21,18 +21,18 @@ from quanet.bags import Bags
 from quanet.data.dataset import Dataset
 from quanet.errors import InvalidBags, InvalidData
 
-# Whatever folders lead to it: T1A/public/dev_samples/3.txt is dev_samples/3.txt.
+# Leading folders are ignored: T1A/public/dev_samples/3.txt is dev_samples/3.txt.
 PLACE = re.compile(r"(?:^|/)((?:training|dev|test)_(?:samples/\d+\.txt|data\.txt|prevalences\.txt))$")
-TOLERANCE = 1e-3  # the organisers' own, for prevalences that are rounded
+TOLERANCE = 1e-3  # for rounded prevalences, as in the organisers' code
 Read = Callable[[str], bytes]
 
 
 class Files:
-    """The files of a task by their place in it, in folders or still zipped; nothing is unpacked.
+    """The files of a task, in folders or zip files, which are not unpacked.
 
     Parameters
     ----------
-    paths : folders and zip files that together hold the task.
+    paths : folders and zip files that together contain the task.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -57,13 +57,13 @@ class Files:
         return ", ".join(str(path) for path in self.paths)
 
     def numbers(self, folder: str) -> IntArray:
-        """The numbers of the files N.txt of a folder, in order."""
+        """The numbers of the files N.txt in a folder, sorted."""
         names = (place.split("/") for place in self._where if place.startswith(f"{folder}/"))
         return np.array(sorted(int(name.removesuffix(".txt")) for _, name in names), dtype=np.intp)
 
     @contextmanager
     def reading(self) -> Iterator[Read]:
-        """A function that gives a file's bytes; archives stay open meanwhile."""
+        """A function that returns the content of a file. Zip files stay open within the block."""
         with ExitStack() as stack:
             archives: dict[Path, zipfile.ZipFile] = {}
 
@@ -82,18 +82,18 @@ class Files:
 
 
 class BagFiles:
-    """Bags that lie in files, one each, read when they are needed: all of a task's bags may exceed the memory.
+    """Bags in files, one per file, read when needed, as all bags of a task may exceed the memory.
 
     Parameters
     ----------
-    files : of the task.
-    folder : of the bags in it, such as "dev_samples".
-    numbers : (b,) which files, in order.
-    prevalences : (b, k) true prevalences, where they are known.
+    files : the files of the task.
+    folder : the folder of the bags, such as "dev_samples".
+    numbers : (b,) numbers of the files, in order.
+    prevalences : (b, k) true prevalences, if known.
 
     Examples
     --------
-    For a fitted quantifier, in memory for 50,000 instances::
+    With a fitted quantifier, using memory for 50,000 instances::
 
         estimates = np.vstack([quantifier.predict_bags(X, bags) for X, bags in task.test.chunks()])
     """
@@ -112,14 +112,14 @@ class BagFiles:
 
     @property
     def k(self) -> int | None:
-        """Number of classes, where prevalences are known."""
+        """Number of classes, if prevalences are known."""
         return None if self._prevalences is None else self._prevalences.shape[1]
 
     @property
     def prevalences(self) -> FloatArray:
-        """True prevalences, (b, k), where the task has published them."""
+        """True prevalences (b, k), if published."""
         if self._prevalences is None:
-            raise InvalidBags(f"{self.files} has no true prevalences of {self.folder}.")
+            raise InvalidBags(f"{self.files} has no true prevalences for {self.folder}.")
         return self._prevalences
 
     def __iter__(self) -> Iterator[Any]:
@@ -130,27 +130,27 @@ class BagFiles:
                 yield parse_instances(read(place), source=f"{place} of {self.files}")[0]
 
     def chunks(self, instances: int = 50_000) -> Iterator[tuple[Any, Bags]]:
-        """Pools of about so many instances, each with the bags over it; bags are never cut."""
-        held: list[Any] = []
+        """Pools of about this many instances, each with its bags. Bags are not split."""
+        pending: list[Any] = []
         start = 0
         for position, bag in enumerate(self):
-            held.append(bag)
-            if sum(map(len, held)) >= instances or position == len(self) - 1:
-                yield self._together(held, slice(start, position + 1))
-                held, start = [], position + 1
+            pending.append(bag)
+            if sum(map(len, pending)) >= instances or position == len(self) - 1:
+                yield self._pooled(pending, slice(start, position + 1))
+                pending, start = [], position + 1
 
     def pool(self) -> tuple[Any, Bags]:
-        """All instances as one pool, with all bags over it: for tasks that fit into memory."""
-        return self._together(list(self), slice(None))
+        """All instances as one pool, with all bags, for tasks that fit into memory."""
+        return self._pooled(list(self), slice(None))
 
-    def _together(self, held: list[Any], part: slice) -> tuple[Any, Bags]:
+    def _pooled(self, instances: list[Any], part: slice) -> tuple[Any, Bags]:
         prevalences = None if self._prevalences is None else self._prevalences[part]
-        return _concatenated(held), Bags(_one_after_another(held), prevalences, self.labels[part])
+        return _concatenated(instances), Bags(_consecutive(instances), prevalences, self.labels[part])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """A task: what to train on, bags to develop with and to test on; `train_bags` where training data come as bags."""
+    """A task: training data, bags for development and for testing; `train_bags` if the training data come as bags."""
 
     train: Dataset
     dev: BagFiles | None
@@ -163,11 +163,11 @@ def read_task(paths: Sequence[Path], name: str = "") -> Task:
 
     Parameters
     ----------
-    paths : TASK.train_dev.zip, TASK.test.zip and TASK.test_prevalences.zip, or the folder they were unpacked to.
-        It has training_data.txt (a column `label`, then the vector, or `text`), dev_samples/N.txt, test_samples/N.txt
-        (the same without `label`), dev_prevalences.txt and test_prevalences.txt (`id`, then one column a class).
+    paths : TASK.train_dev.zip, TASK.test.zip and TASK.test_prevalences.zip, or the folder with their content:
+        training_data.txt (a column `label`, then the vector, or `text`), dev_samples/N.txt, test_samples/N.txt
+        (the same without `label`), dev_prevalences.txt and test_prevalences.txt (`id`, then one column per class).
         T3 of 2024 has training_samples/N.txt, with labels, instead of training_data.txt.
-    name : of the training set.
+    name : name of the training set.
     """
     files = Files(paths)
     if "training_data.txt" in files:
@@ -178,12 +178,12 @@ def read_task(paths: Sequence[Path], name: str = "") -> Task:
     task = Task(train=train, dev=_bags(files, "dev"), test=_bags(files, "test"), train_bags=train_bags)
     for bags in (task.dev, task.test):
         if bags is not None and bags.k not in {None, len(train.classes)}:
-            raise InvalidData(f"{files} trains on {len(train.classes)} classes but has prevalences of {bags.k}.")
+            raise InvalidData(f"{files}: training data have {len(train.classes)} classes but prevalences {bags.k}.")
     return task
 
 
 def check_zip(path: Path) -> None:
-    """Read all of a zip file, and name what is damaged in it."""
+    """Raise `InvalidData` if a zip file is damaged."""
     with _zip(path) as opened:
         try:
             damaged = opened.testzip()
@@ -194,11 +194,11 @@ def check_zip(path: Path) -> None:
 
 
 def parse_instances(content: bytes, *, source: str) -> tuple[Any, IntArray | None]:
-    """Instances and, where there are any, labels of a file: its header says whether they are texts or vectors."""
+    """The instances and, if present, the labels of a file. Its header determines whether they are texts or vectors."""
     import pandas as pd
 
     try:
-        table = pd.read_csv(io.BytesIO(content), keep_default_na=False)  # "NA" is a text, and no number is missing
+        table = pd.read_csv(io.BytesIO(content), keep_default_na=False)  # "NA" may be a text, and no number is missing
         table.columns = table.columns.str.strip().str.lower()
         labels = table.pop("label").to_numpy(np.intp) if "label" in table else None
         instances = table["text"].astype(str).tolist() if "text" in table else table.to_numpy(float)
@@ -220,12 +220,12 @@ def _labelled(read: Read, place: str, files: Files, name: str) -> Dataset:
 def _training_bags(files: Files, name: str) -> tuple[Dataset, Bags]:
     numbers = files.numbers("training_samples")
     if not len(numbers):
-        raise InvalidData(f"{files} has neither training_data.txt nor training_samples, so it is no task of LeQua.")
+        raise InvalidData(f"{files} is not a LeQua task: it has neither training_data.txt nor training_samples.")
     with files.reading() as read:
         parts = [_labelled(read, f"training_samples/{number}.txt", files, name) for number in numbers.tolist()]
     train = Dataset(_concatenated([part.X for part in parts]), np.concatenate([part.y for part in parts]), name)
     prevalences = np.array([[(part.y == label).mean() for label in train.classes] for part in parts])
-    return train, Bags(_one_after_another([part.X for part in parts]), prevalences, numbers)
+    return train, Bags(_consecutive([part.X for part in parts]), prevalences, numbers)
 
 
 def _bags(files: Files, part: str) -> BagFiles | None:
@@ -238,28 +238,28 @@ def _bags(files: Files, part: str) -> BagFiles | None:
     with files.reading() as read:
         ids, prevalences = _prevalences(read(place), f"{place} of {files}")
     if not np.array_equal(np.sort(ids), numbers):
-        odd = np.setxor1d(ids, numbers).tolist()
+        mismatches = np.setxor1d(ids, numbers).tolist()
         raise InvalidData(
             f"{files} has {len(numbers)} bags in {folder} but {len(ids)} rows in {place}; "
-            f"the first that is not in both is {odd[0] if odd else 'there twice'}."
+            f"the first mismatch is {mismatches[0] if mismatches else 'a repeated id'}."
         )
     return BagFiles(files, folder, numbers, prevalences[np.argsort(ids)])
 
 
 def _prevalences(content: bytes, source: str) -> tuple[IntArray, FloatArray]:
-    """Numbers of the bags and their prevalences, made to sum to 1 exactly."""
+    """The numbers of the bags and their prevalences, normalized to sum to 1."""
     import pandas as pd
 
     try:
         table = pd.read_csv(io.BytesIO(content), skipinitialspace=True)
         ids, values = table["id"].to_numpy(np.intp), table.drop(columns="id").to_numpy(float)
     except (ValueError, KeyError) as error:
-        raise InvalidData(f"{source} is not a table of `id` and one prevalence a class: {error}") from error
+        raise InvalidData(f"{source} is not a table of `id` and one prevalence per class: {error}") from error
     sums = values.sum(axis=1)
     wrong = np.flatnonzero(~(np.abs(sums - 1) <= TOLERANCE) | (values < 0).any(axis=1))
     if len(wrong) or values.shape[1] < 2:
-        where = f"those of bag {ids[wrong[0]]} are {values[wrong[0]].tolist()}" if len(wrong) else "there is one class"
-        raise InvalidData(f"{source} must hold prevalences of at least two classes that sum to 1; {where}.")
+        where = f"bag {ids[wrong[0]]} has {values[wrong[0]].tolist()}" if len(wrong) else "it has one class"
+        raise InvalidData(f"{source} must contain prevalences of at least two classes that sum to 1; {where}.")
     return ids, values / sums[:, None]
 
 
@@ -267,7 +267,7 @@ def _concatenated(parts: list[Any]) -> Any:
     return [text for part in parts for text in part] if isinstance(parts[0], list) else np.concatenate(parts)
 
 
-def _one_after_another(parts: list[Any]) -> list[IntArray]:
+def _consecutive(parts: list[Any]) -> list[IntArray]:
     ends = np.cumsum([len(part) for part in parts])
     return [np.arange(end - len(part), end) for part, end in zip(parts, ends.tolist(), strict=True)]
 

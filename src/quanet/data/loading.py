@@ -1,4 +1,4 @@
-"""One door to all data: a name of the catalogue, or paths of your own, in; training and test set out."""
+"""Load a training and a test set: a known dataset by name, or your own files."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -8,12 +8,12 @@ from typing import Literal
 
 from quanet.bags import Bags
 from quanet.data.cache import FileProgress, data_folders, fetch_files
-from quanet.data.catalogue import CATALOGUE, Entry, find_entry
 from quanet.data.dataset import Dataset
 from quanet.data.download import set_aside
-from quanet.data.formats import FORMATS, kind_of
 from quanet.data.lequa import BagFiles, check_zip, read_task
+from quanet.data.registry import CATALOGUE, DatasetEntry, find_entry
 from quanet.data.reviews import is_dated, read_dated_reviews, read_imdb, read_labelled_lines, split_by_date
+from quanet.data.table_rows import FORMATS, kind_of
 from quanet.data.tables import read_dataset
 from quanet.errors import DownloadFailed, InvalidData
 
@@ -22,17 +22,17 @@ PAIR = "::"
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class TrainTest:
-    """A dataset as experiments use it.
+    """A training and a test set.
 
     Attributes
     ----------
-    name : of the dataset, or its path.
-    train : labelled instances to learn from.
+    name : name or path of the dataset.
+    train : labelled training instances.
     test : labelled instances to draw bags from; for LeQua, its bags.
-    source : where the files lie.
-    stand_in : what it stands in for, if it does; results on it are not those of the paper's data.
-    dev : bags to develop with (LeQua).
-    train_bags : which training instances belong together (T3 of LeQua 2024).
+    source : where the files are.
+    stand_in : the dataset it replaces, if any. Its results are not comparable with the paper.
+    dev : bags for development (LeQua).
+    train_bags : the bags of the training data (T3 of LeQua 2024).
     """
 
     name: str
@@ -45,26 +45,26 @@ class TrainTest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Listed:
-    """A dataset of the catalogue, and where its files lie, if they are at hand."""
+class ListedDataset:
+    """A known dataset, and where its files are, if available."""
 
-    entry: Entry
+    entry: DatasetEntry
     at: Path | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Files that were found, and what they are."""
+    """Files of a dataset, and their kind."""
 
     kind: Literal["tables", "files", "dated", "folder"]
     paths: tuple[Path, ...]
 
 
-def list_datasets(folder: str | Path | None = None) -> list[Listed]:
-    """All datasets that have a name, with the place of those at hand: in `folder`, QUANET_DATA or the cache."""
+def list_datasets(folder: str | Path | None = None) -> list[ListedDataset]:
+    """All known datasets, with the location of those available in `folder`, QUANET_DATA or the cache."""
     folders = data_folders(folder)
     found = [(entry, _locate(entry, folders)) for entry in CATALOGUE.values()]
-    return [Listed(entry=entry, at=place.paths[0] if place else None) for entry, place in found]
+    return [ListedDataset(entry=entry, at=place.paths[0] if place else None) for entry, place in found]
 
 
 def load_dataset(
@@ -77,17 +77,17 @@ def load_dataset(
     encoding: str = "utf-8",
     progress: FileProgress | None = None,
 ) -> TrainTest:
-    r"""A training and a test set, by name or from your own files.
+    r"""Load a training and a test set, by name or from your own files.
 
     Parameters
     ----------
-    name : "imdb", "kindle", "hp", "lequa2022-t1a" and all that `list_datasets` gives; or two tables,
-        "train.csv::test.csv"; or a folder that has train.* and test.*; or a folder of a LeQua task; or a file of the
-        authors' own format, which is split by date.
-    folder : looked at first for a name, before the folders of QUANET_DATA and the cache.
-    download : fetch a dataset that is not at hand into the cache.
+    name : a name from `list_datasets`, such as "imdb" or "lequa2022-t1a"; or two tables, "train.csv::test.csv"; or a
+        folder with train.* and test.*; or the folder of a LeQua task; or a file of dated reviews
+        (`read_dated_reviews`), which is split by date.
+    folder : searched first for a name, before the folders in QUANET_DATA and the cache.
+    download : download a dataset that is not available into the cache.
     text, label, encoding : columns and encoding of your own tables, see `read_dataset`.
-    progress : called while fetching, with the file, its bytes that are there and, where known, its bytes in all.
+    progress : called during the download with the file, the bytes received and, if known, the total bytes.
 
     Examples
     --------
@@ -110,25 +110,25 @@ def load_dataset(
         return _load_entry(find_entry(given), data_folders(folder), download=download, progress=progress)
     path = Path(name)
     if isinstance(name, str) and not path.suffix and not path.exists():
-        find_entry(given)  # says which name is nearest
+        find_entry(given)  # raises, and suggests a similar name
     return _load_path(path, columns)
 
 
 def fetch_dataset(name: str, *, mirror: str | None = None, progress: FileProgress | None = None) -> Path:
-    """Bring a dataset into the cache and check it, unless it is at hand; give the place where it lies.
+    """Download a dataset into the cache and verify it, unless it is available. Returns its location.
 
     Parameters
     ----------
-    name : of the catalogue.
-    mirror : a web address that has the files as NAME/FILE, instead of their source; or QUANET_MIRROR.
-    progress : called with the file, its bytes that are there and, where known, its bytes in all.
+    name : see `list_datasets`.
+    mirror : a URL that serves the files as NAME/FILE, instead of their source. Default: QUANET_MIRROR.
+    progress : called with the file, the bytes received and, if known, the total bytes.
     """
     entry = find_entry(name)
     place = _locate(entry, data_folders()[:-1])
     if place:
         return place.paths[0]
     if not entry.files:
-        raise InvalidData(_not_at_hand(entry))
+        raise InvalidData(_not_available(entry))
     folder = fetch_files(entry, mirror=mirror, progress=progress)
     if not all(file.md5 for file in entry.files):
         _read_fetched(entry, folder)
@@ -141,12 +141,12 @@ def read_part(path: str | Path, *, text: str | None = None, label: str = "label"
     if kind_of(file) != ".txt":
         return read_dataset(file, text=text, label=label, encoding=encoding)
     if not file.is_file():
-        raise InvalidData(f"there is no file {file}.")
+        raise InvalidData(f"The file {file} does not exist.")
     return read_dated_reviews(file) if is_dated(file) else read_labelled_lines(file)
 
 
-def _read_fetched(entry: Entry, folder: Path) -> TrainTest:
-    """Where no checksum is published, files are right if they can be read and have what they should; or go aside."""
+def _read_fetched(entry: DatasetEntry, folder: Path) -> TrainTest:
+    """Read downloaded files. They have no published checksum, so files that cannot be read are renamed and not used."""
     paths = tuple(folder / file.name for file in entry.files)
     wrong = paths
     try:
@@ -158,32 +158,32 @@ def _read_fetched(entry: Entry, folder: Path) -> TrainTest:
         return _read(entry, _Place("files", paths))
     except InvalidData as error:
         for path in wrong:
-            with suppress(FileNotFoundError):  # another process was first
+            with suppress(FileNotFoundError):  # renamed by another process
                 set_aside(path)
         raise DownloadFailed(
-            f"{error} What was fetched is not used, and lies in {folder} as {wrong[0].name}.wrong. Try again."
+            f"{error} The download is not used; it was renamed to {folder / wrong[0].name}.wrong. Try again."
         ) from error
 
 
 def _load_entry(
-    entry: Entry, folders: list[Path], *, download: bool, progress: FileProgress | None = None
+    entry: DatasetEntry, folders: list[Path], *, download: bool, progress: FileProgress | None = None
 ) -> TrainTest:
     place = _locate(entry, folders)
     if place is not None:
         return _read(entry, place)
     if not (download and entry.files):
-        raise InvalidData(_not_at_hand(entry))
+        raise InvalidData(_not_available(entry))
     return _read_fetched(entry, fetch_files(entry, progress=progress))
 
 
-def _not_at_hand(entry: Entry) -> str:
+def _not_available(entry: DatasetEntry) -> str:
     tables = f"{entry.name}-train.parquet and {entry.name}-test.parquet"
-    fetch = f"Fetch it: quanet datasets fetch {entry.name}; or s" if entry.files else "S"
-    return f"{entry.name} is not at hand. {fetch}et QUANET_DATA to a folder that has {tables}."
+    fetch = f"Download it: quanet datasets fetch {entry.name}. Or s" if entry.files else "S"
+    return f"The dataset {entry.name} is not available. {fetch}et QUANET_DATA to a folder that contains {tables}."
 
 
-def _locate(entry: Entry, folders: list[Path]) -> _Place | None:
-    """The files of a dataset in the first folder that has all of them, there or in a folder of the dataset's name."""
+def _locate(entry: DatasetEntry, folders: list[Path]) -> _Place | None:
+    """The files of a dataset, from the first folder that contains all of them, or has a subfolder NAME that does."""
     for root in folders:
         for folder in (root, root / entry.name):
             train, test = (_table_in(folder, f"{entry.name}-{part}") for part in ("train", "test"))
@@ -207,8 +207,8 @@ def _table_in(folder: Path, stem: str) -> Path | None:
     return next((path for path in found if path.name.split(".")[0] == stem), None)
 
 
-def _read(entry: Entry, place: _Place) -> TrainTest:
-    """Read what was found, and make sure that it has as many instances as it should."""
+def _read(entry: DatasetEntry, place: _Place) -> TrainTest:
+    """Read a dataset, and check its number of instances."""
     if entry.bags:
         data = _from_task(entry.name, place.paths)
     elif place.kind == "dated":
@@ -223,23 +223,23 @@ def _read(entry: Entry, place: _Place) -> TrainTest:
     return replace(named, test=replace(data.test, name=entry.name)) if isinstance(data.test, Dataset) else named
 
 
-def _check_sizes(entry: Entry, data: TrainTest) -> None:
+def _check_sizes(entry: DatasetEntry, data: TrainTest) -> None:
     if isinstance(data.test, BagFiles):
         found, wanted = (len(data.dev) if data.dev else 0, len(data.test)), (entry.bags or (0, 0, 0))[:2]
         if found != wanted:
             raise InvalidData(
-                f"{entry.name} in {data.source} has {found[0]:,} bags to develop with and {found[1]:,} to test on; "
-                f"it should have {wanted[0]:,} and {wanted[1]:,}."
+                f"{entry.name} in {data.source} has {found[0]:,} bags for development and {found[1]:,} for testing; "
+                f"expected {wanted[0]:,} and {wanted[1]:,}."
             )
     test = None if isinstance(data.test, BagFiles) else len(data.test)
     for sizes in entry.sizes:
-        if all(size in {None, there} for size, there in zip(sizes, (len(data.train), test), strict=True)):
+        if all(size in {None, found} for size, found in zip(sizes, (len(data.train), test), strict=True)):
             return
     first = entry.sizes[0]
     raise InvalidData(
         f"{entry.name} in {data.source} has {len(data.train):,} training"
         + (f" and {test:,} test instances; " if test is not None else " instances; ")
-        + f"it should have {first[0]:,}"
+        + f"expected {first[0]:,}"
         + (f" and {first[1]:,}." if first[1] is not None else ".")
     )
 
@@ -251,12 +251,12 @@ def _load_path(path: Path, columns: "partial[Dataset]") -> TrainTest:
             return _pair(str(path), train, test, columns)
         if any(path.rglob("training_data.txt")) or any(path.rglob("training_samples")):
             return _from_task(str(path), (path,))
-        raise InvalidData(f"{path} has neither train.* and test.* ({', '.join(FORMATS)}) nor a task of LeQua.")
+        raise InvalidData(f"{path} has neither train.* and test.* ({', '.join(FORMATS)}) nor a LeQua task.")
     if not path.is_file():
-        raise InvalidData(f"there is no file {path}.")
+        raise InvalidData(f"The file {path} does not exist.")
     if kind_of(path) == ".txt" and is_dated(path):
         return _by_date(str(path), path, train=None)
-    raise InvalidData(f"{path} is one table. Give two, to train and to test on: {path}{PAIR}OTHER.")
+    raise InvalidData(f"{path} is one table. Pass two tables, for training and testing: {path}{PAIR}OTHER.")
 
 
 def _pair(name: str, train: Path, test: Path, columns: "partial[Dataset] | None" = None) -> TrainTest:
@@ -266,8 +266,8 @@ def _pair(name: str, train: Path, test: Path, columns: "partial[Dataset] | None"
     unknown = set(second.classes.tolist()) - set(first.classes.tolist())
     if unknown:
         raise InvalidData(
-            f"{test} has the class {min(map(str, unknown))!r}, which {train} has not. "
-            "Take it out, or train on data that have it."
+            f"{test} has the class {min(map(str, unknown))!r}, which is missing in {train}. "
+            "Remove it, or add it to the training data."
         )
     return TrainTest(name=name, train=first, test=second, source=source)
 
@@ -281,7 +281,7 @@ def _from_task(name: str, paths: tuple[Path, ...]) -> TrainTest:
     task = read_task(paths, name)
     source = ", ".join(str(path) for path in paths)
     if task.test is None:
-        raise InvalidData(f"{source} has no bags in test_samples to test on.")
+        raise InvalidData(f"{source} has no bags in test_samples.")
     return TrainTest(
         name=name, train=task.train, test=task.test, source=source, dev=task.dev, train_bags=task.train_bags
     )

@@ -1,61 +1,33 @@
-"""Rows that have types of their own: those of JSON lines and of Parquet. A cell that holds nothing is None."""
+"""Rows of JSON lines and of Parquet, whose cells have types. An empty cell is None."""
 
 import gzip
 import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from quanet.errors import InvalidData
 
-Cells = Sequence[Any]
-FIRST = 1000  # rows that say which columns a table has, and what they hold
-HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)  # of a pair of escapes in JSON
+Cells: TypeAlias = Sequence[Any]
+PickColumns: TypeAlias = Callable[[Sequence[str]], Iterator[Cells]]
+PEEKED_ROWS = 1000  # read first, to find the columns and what they contain
+SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)  # an escape sequence in JSON, half of a pair
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """An open table.
-
-    Attributes
-    ----------
-    name : what messages call it.
-    columns : their names.
-    pick : given names of columns, the cells of these, row by row; to be called once.
-    file : to be closed.
-    """
-
-    name: str
-    columns: list[str]
-    pick: Callable[[Sequence[str]], Iterator[Cells]]
-    file: Any
-    read: Callable[[], int] | None = None
-
-    @property
-    def position(self) -> int:
-        """Bytes read so far."""
-        return self.file.tell() if self.read is None else self.read()
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-
-
-def json_rows(name: str, lines: Iterator[str], file: Any) -> Rows:
-    """Rows of JSON lines: one object a line."""
+def json_rows(name: str, lines: Iterator[str]) -> tuple[list[str], PickColumns]:
+    """Columns and rows of JSON lines: one object per line."""
     objects = _objects(name, lines)
-    first = list(islice(objects, FIRST))
+    first = list(islice(objects, PEEKED_ROWS))
     if not first:
-        raise InvalidData(f"{name} is empty. Give one JSON object a line.")
+        raise InvalidData(f"{name} is empty. It needs one JSON object per line.")
     columns = list(dict.fromkeys(key for row in first for key in row))
 
     def pick(wanted: Sequence[str]) -> Iterator[Cells]:
-        return (tuple([_filled(row.get(column)) for column in wanted]) for row in chain(first, objects))
+        return (tuple([_or_none(row.get(column)) for column in wanted]) for row in chain(first, objects))
 
-    return Rows(name, columns, pick, file)
+    return columns, pick
 
 
 def _objects(name: str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -67,25 +39,25 @@ def _objects(name: str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError) as error:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
             raise InvalidData(
-                f"{name}, line {number} is no JSON: {reason}. Write one object a line; of an array, "
-                "jq -c '.[]' makes such lines."
+                f"{name}, line {number} is not JSON: {reason}. Write one object per line. "
+                "jq -c '.[]' converts a JSON array to lines."
             ) from None
         if not isinstance(row, dict):
-            raise InvalidData(f"{name}, line {number} is JSON, but no object with named values. Write one a line.")
-        yield _paired(row) if HALF.search(line) else row
+            raise InvalidData(f"{name}, line {number} is JSON but not an object. Write one object per line.")
+        yield _replace_surrogates(row) if SURROGATE.search(line) else row
 
 
-def _paired(value: Any) -> Any:
-    """JSON with half surrogate pairs, which are no characters, replaced as UTF-8 decoders replace them."""
+def _replace_surrogates(value: Any) -> Any:
+    """Replace unpaired surrogates, which are not characters, as UTF-8 decoders do."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_paired(key): _paired(one) for key, one in value.items()}
-    return [_paired(one) for one in value] if isinstance(value, list) else value
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
+    return [_replace_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
-def parquet_rows(name: str, stream: Any, raw: Any) -> Rows:
-    """Rows of a Parquet file."""
+def parquet_rows(name: str, stream: Any, raw: Any) -> tuple[list[str], PickColumns, Callable[[], int]]:
+    """Columns and rows of a Parquet file, and a function that returns the bytes read so far."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -101,25 +73,25 @@ def parquet_rows(name: str, stream: Any, raw: Any) -> Rows:
     def pick(wanted: Sequence[str]) -> Iterator[Cells]:
         nonlocal done
         for batch in file.iter_batches(batch_size=8192, columns=list(wanted)):
-            # pyarrow gives columns in the file's order.
-            parts = [map(_filled, _cells(batch.column(column), column, name)) for column in wanted]
+            # pyarrow returns columns in the order of the file.
+            parts = [map(_or_none, _cells(batch.column(column), column, name)) for column in wanted]
             done += len(batch)
             yield from zip(*parts, strict=True) if parts else ((),) * len(batch)
 
-    return Rows(name, list(file.schema_arrow.names), pick, raw, lambda: size * done // rows)
+    return list(file.schema_arrow.names), pick, lambda: size * done // rows
 
 
 def _cells(column: Any, title: str, name: str) -> list[Any]:
-    """The cells of a column of Parquet; an error where Python has no value for one, as for a date after 9999."""
+    """The cells of a Parquet column. Raises `InvalidData` if Python cannot represent one, such as the year 10000."""
     try:
         return column.to_pylist()
     except (OverflowError, ValueError) as error:
         raise InvalidData(
-            f"{name}: column {title!r} ({column.type}) holds a value out of range: {error}. "
-            "Dates can be of the years 1 to 9999."
+            f"{name}: column {title!r} ({column.type}) contains a value out of range: {error}. "
+            "Dates must be in the years 1 to 9999."
         ) from None
 
 
-def _filled(value: Any) -> Any:
-    """A cell as it is, or None where it holds nothing: no value, not a number, an empty text."""
+def _or_none(value: Any) -> Any:
+    """A cell, or None if it is empty: null, NaN, an empty string."""
     return None if value is None or value == "" or value != value else value

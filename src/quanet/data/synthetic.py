@@ -1,13 +1,14 @@
-"""Data whose densities are known, so that a method's answer can be checked against the best possible one."""
+"""Synthetic data with known densities, to compare an estimate with the best possible one."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.errors import InvalidSetting
+from quanet.parameters import Constraints, at_least, check_parameters, whole
 from quanet.simplex import check_prevalences, to_counts
 
 Seed = np.random.Generator | int
@@ -15,12 +16,12 @@ Seed = np.random.Generator | int
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gaussians:
-    """Classes that are round Gaussian clouds, all the same distance from one another.
+    """Classes with spherical Gaussian densities, all at the same distance from each other.
 
     Parameters
     ----------
-    k : number of classes, one dimension each.
-    distance : between two centres, in standard deviations; 0 makes all classes the same.
+    k : number of classes and of dimensions.
+    distance : between two centres, in standard deviations; 0 makes all classes identical.
 
     Examples
     --------
@@ -29,26 +30,27 @@ class Gaussians:
     ((10, 3), [5, 3, 2])
     """
 
+    allowed_values: ClassVar[Constraints] = {"k": whole(2), "distance": at_least(0)}
+
     k: int = 2
     distance: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.k < 2 or self.distance < 0:
-            raise InvalidSetting(f"k is at least 2 and distance at least 0; got {self.k} and {self.distance}.")
+        check_parameters(self)
 
     @property
     def centres(self) -> FloatArray:
-        """Centre of every class: (k, k)."""
+        """The centre of each class: (k, k)."""
         return np.eye(self.k) * self.distance / np.sqrt(2)
 
     def draw(self, prevalence: ArrayLike, n: int, *, rng: Seed) -> tuple[FloatArray, IntArray]:
-        """Draw `n` instances with exactly these class shares, up to rounding: (n, k) and classes (n,)."""
+        """Draw `n` instances with exactly these prevalences, up to rounding: (n, k) and classes (n,)."""
         rng = np.random.default_rng(rng)
         y = _shuffled_classes(prevalence, self.k, n, rng)
         return self.centres[y] + rng.standard_normal((n, self.k)), y
 
     def log_density(self, X: FloatArray) -> FloatArray:
-        """Log density of every instance in every class: (n, k) -> (n, k)."""
+        """Log density of each instance in each class: (n, k) -> (n, k)."""
         squares = np.square(X[:, None, :] - self.centres).sum(axis=-1)
         return np.asarray(-squares / 2 - self.k * np.log(2 * np.pi) / 2)
 
@@ -59,14 +61,14 @@ class Gaussians:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordBags:
-    """Texts of independent words; each class prefers its own words and shares the others.
+    """Texts of independent words. Each class has some words that it uses more often than the other classes.
 
     Parameters
     ----------
     k : number of classes.
-    words : vocabulary; a text has no other words.
-    length : words in a text.
-    preference : how many times likelier a class makes its own words.
+    words : size of the vocabulary.
+    length : words per text.
+    preference : how many times more often a class uses its own words.
 
     Examples
     --------
@@ -82,13 +84,13 @@ class WordBags:
 
     @property
     def word_probabilities(self) -> FloatArray:
-        """Probability of every word in every class: (k, words)."""
+        """Probability of each word in each class: (k, words)."""
         own = np.arange(self.words) % (self.k + 1) == np.arange(self.k)[:, None]
         weights = np.where(own, self.preference, 1.0)
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def draw(self, prevalence: ArrayLike, n: int, *, rng: Seed) -> tuple[list[str], IntArray]:
-        """Draw `n` texts with exactly these class shares, up to rounding: texts and classes (n,)."""
+        """Draw `n` texts with exactly these prevalences, up to rounding: texts and classes (n,)."""
         rng = np.random.default_rng(rng)
         y = _shuffled_classes(prevalence, self.k, n, rng)
         cumulated = np.cumsum(self.word_probabilities, axis=1)[y]
@@ -96,7 +98,7 @@ class WordBags:
         return [" ".join(f"word{w}" for w in text) for text in chosen.tolist()], y
 
     def log_density(self, texts: list[str]) -> FloatArray:
-        """Log probability of every text in every class: (n, k)."""
+        """Log probability of each text in each class: (n, k)."""
         logs = np.log(self.word_probabilities)
         return np.stack([logs[:, [int(word[4:]) for word in text.split()]].sum(axis=1) for text in texts])
 
@@ -111,5 +113,5 @@ def _shuffled_classes(prevalence: ArrayLike, k: int, n: int, rng: np.random.Gene
 
 
 def _bayes(log_density: FloatArray, prior: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):  # a class of prior zero has posterior zero
+    with np.errstate(divide="ignore"):  # a class with prior 0 has posterior 0
         return np.asarray(softmax(log_density + np.log(prior), axis=1))

@@ -1,1 +1,1 @@
-"""When not to believe an estimate: what a bag says about the assumptions behind it, in plain words."""
+"""Diagnose an estimate: check the assumptions behind it, and report findings in plain words."""

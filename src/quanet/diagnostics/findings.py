@@ -1,26 +1,35 @@
-"""What a diagnosis says: findings in plain words, each with its numbers and a way out."""
+"""The findings of a diagnosis, each a sentence with its numbers and advice, and the checks behind them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from quanet.base import Quantifier
-from quanet.shrinkage import ADVICE, shrinkage_sentence
+import numpy as np
+from scipy import stats
 
-SEVERITIES = ("ok", "note", "warning", "alarm")  # from good to bad
+from quanet.arrays import FloatArray, IntArray
+from quanet.base import Quantifier
+from quanet.classifiers.calibration import calibrate
+from quanet.diagnostics.prior_shift import MixtureFit
+from quanet.evaluation.limits import cramer_rao_variance
+from quanet.held_out import ADVICE, shrinkage_sentence
+from quanet.simplex import count
+
+SEVERITIES = ("ok", "note", "warning", "alarm")  # from best to worst
+WIDE = 0.1  # half-width of an interval that is too wide
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One answer about a bag.
+    """One result of a diagnosis.
 
     Attributes
     ----------
-    name : what was asked, such as "prior shift".
+    name : what was checked, such as "prior shift".
     severity : "ok", "note", "warning" or "alarm".
-    sentence : the answer.
-    advice : what to do; empty where there is nothing to do.
-    numbers : what the answer rests on, such as a p-value.
+    sentence : the result.
+    advice : what to do; may be empty.
+    numbers : the numbers behind the result, such as a p-value.
     """
 
     name: str
@@ -33,18 +42,8 @@ class Finding:
         return f"{self.severity}: {self.sentence}" + (f" {self.advice}" if self.advice else "")
 
 
-def shrinkage_findings(quantifier: Quantifier) -> list[Finding]:
-    """That estimates are shrunk towards the training prevalence, where they are."""
-    chosen: Any = getattr(quantifier, "quantifier_", quantifier)  # by a search
-    shrinkage = float(chosen.shrinkage_)
-    if not shrinkage:
-        return []
-    severity = "alarm" if shrinkage > 0.5 else "warning"
-    return [Finding("shrinkage", severity, shrinkage_sentence(shrinkage), ADVICE, {"shrinkage": shrinkage})]
-
-
 class Diagnosis(Sequence[Finding]):
-    """Findings about a bag, in the order they were made; printed, one line each.
+    """Findings about a bag; printed, one line each.
 
     Examples
     --------
@@ -63,7 +62,7 @@ class Diagnosis(Sequence[Finding]):
     @overload
     def __getitem__(self, at: slice) -> "Diagnosis": ...
     def __getitem__(self, at: int | str | slice) -> "Finding | Diagnosis":
-        """A finding by its place or its name."""
+        """A finding by position or name."""
         if isinstance(at, slice):
             return Diagnosis(self._findings[at])
         if isinstance(at, int):
@@ -71,7 +70,7 @@ class Diagnosis(Sequence[Finding]):
         for finding in self._findings:
             if finding.name == at:
                 return finding
-        raise KeyError(f"no finding is called {at!r}; there are {', '.join(one.name for one in self._findings)}.")
+        raise KeyError(f"Unknown finding {at!r}. Choose from {', '.join(finding.name for finding in self._findings)}.")
 
     def __len__(self) -> int:
         return len(self._findings)
@@ -89,3 +88,163 @@ class Diagnosis(Sequence[Finding]):
 
     def __repr__(self) -> str:
         return f"Diagnosis({len(self)} findings, worst: {self.severity})"
+
+
+def shrinkage_findings(quantifier: Quantifier) -> list[Finding]:
+    """The finding that estimates are shrunk towards the training prevalence; empty if they are not."""
+    chosen: Any = getattr(quantifier, "quantifier_", quantifier)  # for a search
+    shrinkage = float(chosen.shrinkage_)
+    if not shrinkage:
+        return []
+    severity = "alarm" if shrinkage > 0.5 else "warning"
+    return [Finding("shrinkage", severity, shrinkage_sentence(shrinkage), ADVICE, {"shrinkage": shrinkage})]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """The data that findings are computed from."""
+
+    names: list[str]  # of the classes
+    estimate: FloatArray  # (k,)
+    prior: FloatArray  # (k,)
+    bag: FloatArray  # (n, k) posteriors
+    held_out: FloatArray  # (m, k) posteriors of held-out instances
+    codes: IntArray  # (m,) their classes
+    alpha: float
+
+    @property
+    def n(self) -> int:
+        """Instances in the bag."""
+        return len(self.bag)
+
+
+def prior_shift(case: Evidence, fit: MixtureFit) -> Finding:
+    """Check that the bag is a mixture of the training classes, given the result of `mixture_test`."""
+    numbers = {"p_value": fit.p_value, "statistic": fit.statistic, "surplus": fit.surplus}
+    if fit.p_value >= case.alpha:
+        return Finding(
+            "prior shift",
+            "ok",
+            f"The bag looks like a mixture of the training classes (p = {fit.p_value:.2g}).",
+            numbers=numbers,
+        )
+    c, low, high = fit.worst
+    more = "more" if fit.surplus > 0 else "fewer"
+    return Finding(
+        "prior shift",
+        "alarm",
+        f"This is not prior shift alone: no mixture of the training classes explains the bag (p = {fit.p_value:.2g}). "
+        f"It has {abs(fit.surplus):.1%} {more} instances than expected with a posterior of {case.names[c]!r} between "
+        f"{low:.2f} and {high:.2f}.",
+        "Do not rely on the estimate. Label a small random part of the bag and use refine, or train on newer data.",
+        numbers,
+    )
+
+
+def prevalence(case: Evidence) -> Finding:
+    """Compare the prevalence with the training data. The score test of mean posteriors: Hotelling's T-square."""
+    m, k = case.held_out.shape
+    difference = case.bag.mean(axis=0) - case.held_out.mean(axis=0)
+    covariance = np.cov(case.held_out, rowvar=False) * (1 / case.n + 1 / m)
+    degrees = k - 1  # posteriors sum to 1
+    statistic = float(difference @ np.linalg.pinv(covariance, rcond=1e-8, hermitian=True) @ difference)
+    p_value = float(stats.f.sf(statistic / degrees, degrees, max(1, m - k)))
+    at = int(np.abs(case.estimate - case.prior).argmax())
+    numbers = {"p_value": p_value, "estimate": float(case.estimate[at]), "training": float(case.prior[at])}
+    shares = f"{case.estimate[at]:.1%} here, {case.prior[at]:.1%} in the training data"
+    found = f"{case.names[at]!r}: {shares}; p = {p_value:.2g}"
+    if p_value >= case.alpha:
+        return Finding(
+            "prevalence", "ok", f"The prevalence may be the same as in the training data ({found}).", numbers=numbers
+        )
+    return Finding(
+        "prevalence",
+        "note",
+        f"The prevalence differs from the training data ({found}).",
+        "Counting predicted labels is biased here. Use a corrected method, such as EMQ or PACC.",
+        numbers,
+    )
+
+
+def deviations(case: Evidence) -> FloatArray:
+    """Smallest possible standard deviation of each prevalence, for a bag of this size and prevalence: (k,)."""
+    calibrated = calibrate(case.held_out, case.codes, method="bcts")(case.held_out)
+    return np.sqrt(cramer_rao_variance(calibrated, case.estimate, bag_size=case.n))
+
+
+def classifier(case: Evidence, deviations: FloatArray) -> Finding:
+    """Check that the classifier separates the classes well enough."""
+    members = np.eye(len(case.names))[case.codes]
+    # Decided as if all classes were equally frequent: otherwise a rare class is hardly ever predicted.
+    decided = (case.held_out / case.held_out.mean(axis=0)).argmax(axis=1)
+    rates = (np.eye(len(case.names))[decided].T @ members) / members.sum(axis=0)
+    condition = float(np.linalg.cond(rates))
+    recall = float(np.diag(rates).mean())
+    per_instance = float(deviations.max()) * case.n**0.5  # for a bag of one instance
+    numbers = {"balanced_accuracy": recall, "condition": condition, "deviation_per_instance": per_instance}
+    found = f"balanced accuracy {recall:.1%}, condition number of the confusion matrix {condition:.3g}"
+    if not np.isfinite(per_instance) or condition > 50:
+        return Finding(
+            "classifier",
+            "alarm",
+            f"The classifier hardly separates the classes ({found}).",
+            "Train a better classifier, merge classes that it confuses, or label a part of the bag (refine).",
+            numbers,
+        )
+    # The prevalence in a bag of 500 could not be estimated to within 5 points.
+    weak = per_instance * 1.96 / 500**0.5 > WIDE / 2 or condition > 10
+    return Finding(
+        "classifier",
+        "warning" if weak else "ok",
+        f"The classifier separates the classes {'poorly' if weak else 'well enough'} ({found}).",
+        "Estimates need large bags. A better classifier helps more than a different method." if weak else "",
+        numbers,
+    )
+
+
+def bag_size(case: Evidence, deviations: FloatArray) -> Finding:
+    """Check that the bag is large enough for a narrow interval."""
+    half = float(stats.norm.isf(case.alpha / 2) * deviations.max())
+    limit = f"the margin of error is at least ±{half:.1%} at {1 - case.alpha:.0%} confidence"
+    numbers = {"n": float(case.n), "half_width": half}
+    if np.isfinite(half) and half <= WIDE / 2:
+        return Finding("bag size", "ok", f"{case.n} instances are enough: {limit}.", numbers=numbers)
+    needed = f"{int(np.ceil(case.n * (half / (WIDE / 2)) ** 2)):,}" if np.isfinite(half) else "even very many"
+    numbers["needed"] = case.n * (half / (WIDE / 2)) ** 2
+    return Finding(
+        "bag size",
+        "warning" if half <= WIDE else "alarm",
+        f"{case.n} instances are few: {limit}.",
+        f"About {needed} instances would reduce it to ±{WIDE / 2:.0%}. Merge bags, or collect more instances.",
+        numbers,
+    )
+
+
+def confidence(case: Evidence, prevalences: FloatArray) -> Finding:
+    """Check that the classifier is as confident as expected: the mean entropy against the best-fitting mixture."""
+    entropy, held_out_entropy = _entropy(case.bag), _entropy(case.held_out)
+    k = len(case.names)
+    sizes = count(case.codes, k)
+    means = np.array([held_out_entropy[case.codes == c].mean() for c in range(k)])
+    variances = np.array([held_out_entropy[case.codes == c].var() for c in range(k)])
+    expected = float(prevalences @ means)
+    spread = prevalences @ (variances + means**2) - expected**2
+    error = float(np.sqrt(spread / case.n + prevalences**2 @ (variances / sizes)))
+    score = (float(entropy.mean()) - expected) / max(error, 1e-12)
+    p_value = float(2 * stats.norm.sf(abs(score)))
+    numbers = {"entropy": float(entropy.mean()), "expected": expected, "p_value": p_value}
+    change = float(entropy.mean()) / max(expected, 1e-12) - 1
+    if p_value >= case.alpha / 5 or abs(change) < 0.05:
+        return Finding("sureness", "ok", "The classifier is as confident as expected.", numbers=numbers)
+    return Finding(
+        "sureness",
+        "warning",
+        f"The classifier is {'less' if change > 0 else 'more'} confident than expected: the entropy of its posteriors "
+        f"is {entropy.mean():.2f} instead of {expected:.2f} (p = {p_value:.2g}).",
+        "The instances may be shorter, noisier or of a different kind than the training data.",
+        numbers,
+    )
+
+
+def _entropy(posteriors: FloatArray) -> FloatArray:
+    return -(posteriors * np.log(np.maximum(posteriors, 1e-300))).sum(axis=1)

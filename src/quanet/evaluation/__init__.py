@@ -1,1 +1,1 @@
-"""How well a quantifier does: bags, estimates, errors."""
+"""Evaluate quantifiers: errors on bags, searches, lower bounds, significance."""

@@ -1,4 +1,4 @@
-"""Choose a method, its calibration and a classifier on held-out training data, and say why."""
+"""Choose a method, its calibration and a classifier on held-out training data, and explain the choice."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -14,12 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.base import Quantifier
-from quanet.classifiers import cross_fit, is_given, posteriors_of, resolve_classifier
+from quanet.classifiers.cross_fitting import cross_fit, is_given, posteriors_of, resolve_classifier
+from quanet.classifiers.folds import make_folds
+from quanet.classifiers.text import TextClassifier, is_text
 from quanet.errors import InvalidSetting
-from quanet.evaluation.chosen import Chooser
+from quanet.evaluation.delegation import DelegatingSearch
 from quanet.evaluation.evaluate import DrawsBags, evaluate
 from quanet.evaluation.selection import default_protocol
-from quanet.folds import make_folds
+from quanet.held_out import members_are_quiet
 from quanet.methods.about import About
 from quanet.methods.baseline import TrainPrevalence
 from quanet.methods.counting import ACC, CC, PACC
@@ -29,54 +31,53 @@ from quanet.methods.likelihood import MAPLS
 from quanet.methods.matching import DyS
 from quanet.methods.thresholds import MS
 from quanet.metrics import find_metric
-from quanet.shrinkage import members_are_quiet
-from quanet.text import TextClassifier, is_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STRENGTHS = (0.1, 1.0, 10.0)  # of the default classifiers: the inverse of their regularisation
-CLEAR = 2.0  # standard errors from which a difference is called clear
+STRENGTHS = (0.1, 1.0, 10.0)  # C of the default classifiers, relative to the default
+CLEAR = 2.0  # standard errors of a clear difference
 
 
 def default_methods(k: int) -> list[Quantifier]:
-    """The methods that are tried on `k` classes unless others are given: quick ones, of different families."""
+    """The default methods to try on `k` classes: fast ones from different families."""
     calibrated = [EMQ(calibration=calibration) for calibration in (None, "bcts", "platt", "temperature")]
-    of_their_own = [MS(), DyS()] if k == 2 else [MAPLS()]
-    return [TrainPrevalence(), CC(), ACC(), PACC(), *calibrated, *of_their_own, KDEyML()]
+    specific = [MS(), DyS()] if k == 2 else [MAPLS()]
+    return [TrainPrevalence(), CC(), ACC(), PACC(), *calibrated, *specific, KDEyML()]
 
 
 def default_classifiers(X: Any) -> list[Any]:
-    """The classifiers that are tried on data like X unless others are given: linear ones of three strengths."""
+    """The default classifiers to try on X: linear ones with three strengths of regularisation."""
     if is_text(X):
         return [TextClassifier(C=10 * C) for C in STRENGTHS]
     centred = not hasattr(X, "tocsr")
     return [make_pipeline(StandardScaler(with_mean=centred), LogisticRegression(C=C, max_iter=1000)) for C in STRENGTHS]
 
 
-class AutoQuantifier(Chooser):
-    """Chooses method, calibration and classifier by their error on bags of held-out training data, and says why.
+class AutoQuantifier(DelegatingSearch):
+    """Choose method, calibration and classifier by their error on bags of held-out training data.
 
-    Every classifier is fitted once for all methods: they share its out-of-fold posteriors, and meet the same bags of
-    the held-out part. The one with the least mean error is fitted again to all data; `explain()` tells what was
-    compared and how clear the choice is. Test data play no part.
+    Each classifier is fitted once: all methods share its out-of-fold posteriors, and are evaluated on the same bags of
+    held-out instances. The candidate with the smallest mean error is fitted again to all data. `explain()` describes
+    what was compared and how clear the choice is. Test data are not used.
 
     Parameters
     ----------
-    methods : quantifiers to try; their own `classifier` is replaced by each of `classifiers`, if they take one. None
-        takes counting, adjusted counting, maximum likelihood with several calibrations, `KDEyML`, and for two classes
-        `MS` and `DyS`, for more `MAPLS`.
-    classifiers : to try, as `AggregativeQuantifier` takes them. None takes linear ones of three strengths.
-    protocol : how bags are drawn; None takes the paper's `APP` for two classes, `UPP` for more.
-    metric : the error, by name or function, averaged over bags; the least is best.
+    methods : quantifiers to try; each of `classifiers` replaces their `classifier`, if they have one. Default:
+        counting, adjusted counting, maximum likelihood with several calibrations, `KDEyML`, and `MS` and `DyS` for two
+        classes or `MAPLS` for more.
+    classifiers : classifiers to try, see `AggregativeQuantifier`. Default: linear ones with three strengths of
+        regularisation.
+    protocol : how bags are drawn. Default: the `APP` of the paper for two classes, `UPP` for more.
+    metric : the error to minimise, by name or function, averaged over bags.
     cv : what is held out, see `AggregativeQuantifier`; by default 40 %.
     random_state : seed of the bags.
 
     Attributes
     ----------
-    quantifier_ : the chosen one, fitted to all data.
+    quantifier_ : the chosen quantifier, fitted to all data.
     report_ : for each candidate, the best first: method, classifier, mean error, its standard error over the bags, and
-        how it compares with the best bag by bag.
+        a comparison with the best candidate, bag by bag.
 
     Examples
     --------
@@ -87,7 +88,9 @@ class AutoQuantifier(Chooser):
     ('CC()', True)
     """
 
-    about: ClassVar[About] = About("a search on held-out data", "any", "posteriors", "the chosen quantifier's")
+    about: ClassVar[About] = About(
+        "composed", "a search on held-out data", "any", "posteriors", "the chosen quantifier's"
+    )
 
     quantifier_: Quantifier
     report_: list[dict[str, Any]]
@@ -110,26 +113,26 @@ class AutoQuantifier(Chooser):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Try every method with every classifier on instances X and labels y (n,), and fit the best to all."""
+        """Try each method with each classifier on instances X and labels y (n,), and fit the best to all data."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         labels = self.classes_[codes]
         methods = default_methods(len(self.classes_)) if self.methods is None else list(self.methods)
         classifiers = default_classifiers(X) if self.classifiers is None else list(self.classifiers)
         if not methods or not classifiers:
-            raise InvalidSetting("there is nothing to choose from. Give at least one method and one classifier.")
+            raise InvalidSetting("methods or classifiers is empty. Pass at least one of each.")
         if find_metric(self.metric).per_class:
-            raise InvalidSetting(f"{self.metric} is one number for each class; a choice needs one for a bag.")
+            raise InvalidSetting(f"{self.metric} is computed per class. Use a metric per bag, such as ae.")
         folds = make_folds(X, codes, self.classes_, self.cv)
-        self.smallest_ = min(len(held) for _, held in folds)
+        self.smallest_ = min(len(held_out) for _, held_out in folds)
         errors: dict[tuple[int, int | None], list[FloatArray]] = {}
-        for seen, held in folds:
-            for candidate, found in self._try(X, codes, (seen, held), methods, classifiers):
+        for fold in folds:
+            for candidate, found in self._try(X, codes, fold, methods, classifiers):
                 errors.setdefault(candidate, []).append(found)
         joined = {candidate: np.concatenate(parts) for candidate, parts in errors.items()}
         ranked = sorted(joined, key=lambda candidate: float(joined[candidate].mean()))
         self._keep_report(ranked, joined, methods, classifiers)
-        self.held_out_: int = sum(len(held) for _, held in folds)
+        self.n_held_out_: int = sum(len(held_out) for _, held_out in folds)
         method, classifier = ranked[0]
         chosen = clone(methods[method])
         if classifier is not None:
@@ -137,33 +140,37 @@ class AutoQuantifier(Chooser):
         self._answer_by(chosen.fit(X, labels))
         return self
 
-    def _needs_folds(self) -> bool:
+    def needs_folds(self) -> bool:
+        """Whether `fit` needs folds: not if a classifier is already fitted."""
         return not any(map(is_given, self.classifiers or ()))
 
     def _try(
         self, X: Any, codes: IntArray, fold: tuple[IntArray, IntArray], methods: list[Any], classifiers: list[Any]
     ) -> Iterator[tuple[tuple[int, int | None], FloatArray]]:
-        """Every candidate's errors on the bags of one held-out part."""
-        (seen, held), (y_seen, y_held) = (_safe_indexing(X, part) for part in fold), (codes[part] for part in fold)
-        labels = self.classes_[y_held]
+        """The errors of each candidate on the bags of one fold."""
+        (seen, held_out), (y_seen, y_held_out) = (
+            (_safe_indexing(X, part) for part in fold),
+            (codes[part] for part in fold),
+        )
+        labels = self.classes_[y_held_out]
         for at, method in enumerate(methods):
             if "classifier" not in method.get_params(deep=False):
                 with members_are_quiet():
                     fitted = clone(method).fit(seen, self.classes_[y_seen])
-                yield (at, None), self._errors(fitted, held, labels)
-        for which, one in enumerate(classifiers):
-            classifier = resolve_classifier(one, seen, self.classes_)
-            fitted, posteriors, of = cross_fit(classifier, seen, y_seen, self.classes_, cv=5)
-            rows = posteriors_of(fitted, held, self.classes_)
+                yield (at, None), self._errors(fitted, held_out, labels)
+        for which, given in enumerate(classifiers):
+            classifier = resolve_classifier(given, seen, self.classes_)
+            fitted, posteriors, positions = cross_fit(classifier, seen, y_seen, self.classes_, cv=5)
+            rows = posteriors_of(fitted, held_out, self.classes_)
             for at, method in enumerate(methods):
                 if "classifier" in method.get_params(deep=False):
                     quantifier = clone(method).set_params(classifier="precomputed")
                     with members_are_quiet():
-                        quantifier.fit(posteriors, self.classes_[y_seen[of]])
+                        quantifier.fit(posteriors, self.classes_[y_seen[positions]])
                     yield (at, which), self._errors(quantifier, rows, labels)
 
-    def _errors(self, quantifier: Quantifier, held: Any, labels: LabelArray) -> FloatArray:
-        results = evaluate(quantifier, held, labels, self._protocol(), rng=self.random_state)
+    def _errors(self, quantifier: Quantifier, X: Any, labels: LabelArray) -> FloatArray:
+        results = evaluate(quantifier, X, labels, self._protocol(), rng=self.random_state)
         return results.error(self.metric)
 
     def _protocol(self) -> DrawsBags:
@@ -197,38 +204,38 @@ class AutoQuantifier(Chooser):
             )
 
     def frame(self) -> "pd.DataFrame":
-        """The report as a table, one row for each candidate."""
+        """The report as a table, one row per candidate."""
         import pandas as pd
 
         check_is_fitted(self, "report_")
         return pd.DataFrame(self.report_)
 
     def explain(self) -> str:
-        """What was compared, what was chosen, and how clear the choice is, in a few plain sentences."""
+        """Describe in a few sentences what was compared, what was chosen, and how clear the choice is."""
         check_is_fitted(self, "report_")
         best, name = self.report_[0], find_metric(self.metric).name
         lines = [
-            f"Chosen: {_named(best)}, with the least mean {name}, {best['error']:.4f}, on {best['bags']:,} bags that "
-            f"{_one_line(self._protocol())} drew from {self.held_out_:,} held-out training instances. "
-            f"{len(self.report_)} candidates met the same bags; the chosen one was then fitted to all "
+            f"Chosen: {_named(best)}. It has the smallest mean {name}, {best['error']:.4f}, on {best['bags']:,} bags "
+            f"that {_one_line(self._protocol())} drew from {self.n_held_out_:,} held-out training instances. "
+            f"{len(self.report_)} candidates were evaluated on the same bags; the chosen one was then fitted to all "
             f"{self.n_instances_:,} instances."
         ]
         if len(self.report_) > 1:
             second = self.report_[1]
-            sure = second["excess"] > CLEAR * second["excess_standard_error"]
+            clear = second["excess"] > CLEAR * second["excess_standard_error"]
             lines.append(
-                f"Next: {_named(second)}, {second['error']:.4f}; it is worse on {second['worse_in']:.0%} of the bags, "
-                f"by {second['excess']:.4f} ± {second['excess_standard_error']:.4f} on average: "
-                + ("a clear difference." if sure else "no clear difference, either would do.")
+                f"Second: {_named(second)}, {second['error']:.4f}. It is worse on {second['worse_in']:.0%} of the "
+                f"bags, by {second['excess']:.4f} ± {second['excess_standard_error']:.4f} on average: "
+                + ("a clear difference." if clear else "no clear difference.")
             )
         for key, word in (("classifier", "By classifier"), ("method", "By method")):
-            leaders: dict[str, float] = {}
+            best_errors: dict[str, float] = {}
             for entry in self.report_:
-                leaders.setdefault(entry[key], entry["error"])
-            leaders.pop("", None)
-            if len(leaders) > 1:
-                told = "; ".join(f"{one} {error:.4f}" for one, error in leaders.items())
-                lines.append(f"{word}, each at its best: {told}.")
+                best_errors.setdefault(entry[key], entry["error"])
+            best_errors.pop("", None)
+            if len(best_errors) > 1:
+                listed = "; ".join(f"{name} {error:.4f}" for name, error in best_errors.items())
+                lines.append(f"{word} (smallest error of each): {listed}.")
         return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Cells of an experiment: one dataset, one method, one run, and what came of it."""
+"""A cell of an experiment: one dataset, one method, one run, and its results."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from quanet.evaluation.results import Results
 
 
 class Cell(NamedTuple):
-    """Which dataset, which method, which run."""
+    """One dataset, one method, one run."""
 
     dataset: str
     method: str
@@ -16,14 +16,14 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What a cell gave.
+class CellOutcome:
+    """The results of a cell.
 
     Attributes
     ----------
-    results : truth and estimate of every bag; methods of one dataset and run meet the same bags.
-    prior : (k,) training prevalences, in the order of the results' classes.
-    seconds : that fitting took, without what methods share.
+    results : truth and estimate of each bag; all methods of a dataset and run have the same bags.
+    prior : (k,) training prevalences, in the order of `results.classes`.
+    seconds : time to fit, without the work that methods share.
     """
 
     results: Results

@@ -1,4 +1,4 @@
-"""Draw bags, estimate, compare."""
+"""Evaluate a quantifier: draw bags, estimate, compare with the truth."""
 
 from typing import Any, Protocol
 
@@ -8,12 +8,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.bags import Bags
 from quanet.base import Quantifier
-from quanet.classifiers import check_labels
+from quanet.classifiers.cross_fitting import check_labels
 from quanet.evaluation.results import Results
 
 
 class DrawsBags(Protocol):
-    """Anything that draws bags from labels: the classes of `quanet.protocols`, or one of your own."""
+    """A protocol: any object that draws bags from labels, such as those of `quanet.protocols`."""
 
     def draw(self, y: ArrayLike, *, rng: np.random.Generator | int, classes: ArrayLike | None = None) -> Bags:
         """Draw bags from a pool with labels `y`."""
@@ -27,17 +27,17 @@ def evaluate(
     *,
     rng: np.random.Generator | int,
 ) -> Results:
-    """Compare a fitted quantifier's estimates with the truth on bags drawn from a labelled pool.
+    """Compare the estimates of a fitted quantifier with the truth on bags drawn from a labelled pool.
 
-    The pool is represented once; all bags are drawn, gathered and aggregated as arrays. Methods given equal seeds meet
-    the same bags.
+    The pool is represented once; all bags are drawn and aggregated as arrays. With the same seed, all methods get the
+    same bags.
 
     Parameters
     ----------
     quantifier : fitted.
     X, y : the pool: instances and labels (n,).
     protocol : how bags are drawn: `APP`, `UPP`, `NPP`, `Dirichlet`, `ByGroup`.
-    rng : a generator, or the seed of one.
+    rng : a generator or a seed.
 
     Examples
     --------

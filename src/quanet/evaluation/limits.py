@@ -1,9 +1,9 @@
-r"""How good can an estimate get? The Cramér-Rao bound of a classifier's posteriors.
+r"""The smallest possible error of an estimate: the Cramér-Rao bound for the posteriors of a classifier.
 
-What a classifier tells of an instance is its posterior, and how the posterior is distributed in each class limits what
-any unbiased quantifier on top of it can reach. With densities :math:`f_c` of the classes and a bag of prevalence p, an
-instance's Fisher information on the shares is :math:`J_{ab} = E_p[f_a f_b / f_p^2]` with :math:`f_p = \sum_c p_c f_c`.
-The densities need not be known: calibrated posteriors divided by their prior are proportional to them.
+The distribution of the posteriors in each class limits the accuracy of any unbiased quantifier that uses them. With
+densities :math:`f_c` of the classes and a bag of prevalence p, the Fisher information of an instance about p is
+:math:`J_{ab} = E_p[f_a f_b / f_p^2]` with :math:`f_p = \sum_c p_c f_c`.
+The densities need not be known: calibrated posteriors divided by the prior are proportional to them.
 """
 
 import json
@@ -16,37 +16,38 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, LabelArray
-from quanet.calibration import calibrate
+from quanet.classifiers.calibration import calibrate
 from quanet.errors import InvalidData
+from quanet.files import json_text
 from quanet.simplex import check_prevalences, encode
 
-EDGE = 1e-9  # shares are kept this far from 0, where the information of a class that is not there has no end
+MIN_PREVALENCE = 1e-9  # at 0, the information about a class is infinite
 
 
 def cramer_rao_variance(
     posteriors: ArrayLike, prevalences: ArrayLike, *, bag_size: int, fixed_counts: bool = True
 ) -> FloatArray:
-    r"""Least variance of an unbiased estimate of every share: (n, k), (..., k) -> (..., k).
+    r"""Smallest variance of an unbiased estimate of each prevalence: (n, k), (..., k) -> (..., k).
 
     .. math:: \frac1m \big(J^{-1} - D\big)_{cc}, \qquad
               J_{ab} = \frac1n \sum_i \frac{r_{ia} r_{ib}}{\sum_c p_c r_{ic}}, \quad r_{ic} = \pi_{ic} / \bar\pi_c
 
-    for bags of m instances, with D = diag(p) where the bag's own shares are estimated (their class counts are fixed, as
-    in every protocol here), and :math:`D = p p^T` where those of the source are that the bag was drawn from. For two
-    classes that is :math:`1 / (m I) - p (1 - p) / m` with :math:`I = E_p[((r - 1) / (1 - p + p r))^2]` and the density
-    ratio r.
+    for bags of m instances, with D = diag(p) if the prevalences of the bag itself are estimated (class counts are
+    fixed, as in every protocol here), and :math:`D = p p^T` if those of the population are estimated.
+    For two classes, this is :math:`1 / (m I) - p (1 - p) / m` with :math:`I = E_p[((r - 1) / (1 - p + p r))^2]` and the
+    density ratio r.
 
     Parameters
     ----------
-    posteriors : of a pool, (n, k), calibrated on that pool: see `pool_limit` for ones that are not.
-    prevalences : of the bags, (..., k).
-    bag_size : instances in a bag.
-    fixed_counts : whether the bag's own shares are the truth, or those of its source.
+    posteriors : (n, k) of a pool, calibrated on this pool; see `pool_limit` for others.
+    prevalences : (..., k) of the bags.
+    bag_size : instances per bag.
+    fixed_counts : whether the truth is the prevalence of the bag itself, or of the population.
 
     Notes
     -----
-    The bound is for unbiased estimates, in large bags. Near a share of 0 or 1 an estimate that stays within the simplex
-    is biased, and can lie below it. A classifier that does not tell two classes apart has an infinite bound.
+    The bound holds for unbiased estimates in large bags. Near 0 or 1, an estimate within the simplex is biased and can
+    be better. A classifier that cannot separate two classes has an infinite bound.
 
     References
     ----------
@@ -54,14 +55,14 @@ def cramer_rao_variance(
     """
     rows = check_prevalences(posteriors)
     if rows.ndim != 2 or not len(rows):
-        raise InvalidData(f"the posteriors of a pool have shape (n, k); got {rows.shape}.")
+        raise InvalidData(f"The posteriors of a pool must have shape (n, k); got {rows.shape}.")
     k = rows.shape[1]
     shares = check_prevalences(prevalences, k=k)
     prior = rows.mean(axis=0)
     if (prior <= 0).any():
-        raise InvalidData(f"class {int(prior.argmin())} has no posterior above 0 in the pool. Leave it out.")
+        raise InvalidData(f"All posteriors of class {int(prior.argmin())} in the pool are 0. Remove this class.")
     ratios = rows / prior
-    flat = np.maximum(shares.reshape(-1, k), EDGE)
+    flat = np.maximum(shares.reshape(-1, k), MIN_PREVALENCE)
     flat = flat / flat.sum(axis=1, keepdims=True)
     variances = np.array([_one_variance(ratios, p, fixed_counts) for p in flat])
     return np.reshape(variances / bag_size, shares.shape)
@@ -70,7 +71,7 @@ def cramer_rao_variance(
 def _one_variance(ratios: FloatArray, p: FloatArray, fixed_counts: bool) -> FloatArray:
     """The bound for bags of one instance: (n, k), (k,) -> (k,)."""
     weighted = ratios * np.sqrt(p)
-    # In units of the shares' roots the matrix has its eigenvalues between 0 and 1, however small a share is.
+    # Scaled by the square roots of p, the eigenvalues lie between 0 and 1, even for small prevalences.
     density = np.maximum(ratios @ p, np.finfo(float).tiny)
     information = (weighted / density[:, None]).T @ weighted / len(ratios)
     if np.linalg.eigvalsh(information)[0] < 1e-12 * p.min():
@@ -88,8 +89,8 @@ def cramer_rao_error(
 
     Examples
     --------
-    A classifier that is right 9 times of 10. Its decisions give the share with variance p (1 - p) / n + .09 / (.8^2 n),
-    of which the first part is that of the bag's own share:
+    A classifier with accuracy 0.9. Counting its decisions has the variance p (1 - p) / n + .09 / (.8^2 n), where the
+    first term is the variance of the prevalence of the bag:
 
     >>> pool = np.repeat([[0.9, 0.1], [0.1, 0.9]], 500, axis=0)
     >>> cramer_rao_error(pool, [[0.5, 0.5], [0.9, 0.1]], bag_size=500)
@@ -103,13 +104,13 @@ def cramer_rao_error(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """The least expected error, by the prevalence of a class.
+    """The smallest possible error of unbiased estimates, by the prevalence of a class.
 
     Attributes
     ----------
     prevalences : (g,) of the last class, ascending.
-    errors : (g,) absolute errors that no unbiased estimate gets below.
-    methods : those that read the classifier's posteriors, whose limit it is; none means all.
+    errors : (g,) smallest absolute errors.
+    methods : methods that use these posteriors, so that the limit applies to them; empty: all methods.
     """
 
     prevalences: FloatArray
@@ -126,15 +127,15 @@ def pool_limit(
     prevalences: ArrayLike | None = None,
     calibration: str = "platt",
 ) -> Limit:
-    """The limit on a labelled pool, with posteriors calibrated on the pool itself; other classes share the rest evenly.
+    """The limit for a labelled pool, with posteriors calibrated on this pool. The other classes have equal prevalences.
 
     Parameters
     ----------
-    posteriors, labels : of the pool, (n, k) and (n,).
+    posteriors, labels : (n, k) and (n,) of the pool.
     classes : (k,), sorted.
-    bag_size : instances in a bag.
-    prevalences : of the last class, (g,); None takes the 21 of the paper.
-    calibration : see `quanet.calibration`.
+    bag_size : instances per bag.
+    prevalences : (g,) of the last class; default: the 21 of the paper.
+    calibration : see `quanet.classifiers.calibration`.
 
     Examples
     --------
@@ -151,43 +152,41 @@ def pool_limit(
 
 
 def mean_limit(limits: list[Limit]) -> Limit:
-    """One limit from those of several runs, at the same prevalences: their mean."""
+    """The mean of the limits of several runs, at the same prevalences."""
     first = limits[0].prevalences
     if any(limit.prevalences.shape != first.shape or (limit.prevalences != first).any() for limit in limits):
-        raise InvalidData("limits can be averaged over runs if they are at the same prevalences; these are not.")
+        raise InvalidData("Limits of runs cannot be averaged: their prevalences differ.")
     return Limit(first, np.mean([limit.errors for limit in limits], axis=0), limits[0].methods)
 
 
 def limits_to_json(limits: Mapping[str, Limit]) -> str:
-    """Limits of datasets, as the text of a file."""
-    plain = {
-        name: {
-            "prevalences": limit.prevalences.tolist(),
-            "errors": limit.errors.tolist(),
-            "methods": list(limit.methods),
+    """Limits of datasets as JSON, see `read_limits`."""
+    return json_text(
+        {
+            name: {"prevalences": limit.prevalences, "errors": limit.errors, "methods": limit.methods}
+            for name, limit in limits.items()
         }
-        for name, limit in limits.items()
-    }
-    return json.dumps(plain, indent=1) + "\n"
+    )
 
 
 def read_limits(path: Path) -> dict[str, Limit]:
-    """Limits of datasets from a file that holds what `limits_to_json` gave."""
+    """Limits of datasets from a file written by `limits_to_json`."""
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
         limits = {
             name: Limit(
-                np.array(one["prevalences"], dtype=float),
-                np.array(one["errors"], dtype=float),
-                tuple(map(str, one.get("methods", ()))),
+                np.array(limit["prevalences"], dtype=float),
+                np.array(limit["errors"], dtype=float),
+                tuple(map(str, limit.get("methods", ()))),
             )
-            for name, one in plain.items()
+            for name, limit in content.items()
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidData(
-            f"{path} holds no limits: {error}. It is a JSON object of datasets, each with 'prevalences' and 'errors'."
+            f"{path} does not contain limits: {error}. It must be a JSON object of datasets with 'prevalences' "
+            "and 'errors'."
         ) from None
     for name, limit in limits.items():
         if limit.prevalences.ndim != 1 or limit.prevalences.shape != limit.errors.shape:
-            raise InvalidData(f"{path}: {name!r} needs as many prevalences as errors.")
+            raise InvalidData(f"{path}: {name!r} must have as many errors as prevalences.")
     return limits

@@ -1,4 +1,4 @@
-"""What an evaluation gives: truth and estimate of every bag."""
+"""The results of an evaluation: truth and estimate of each bag."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Results:
     Attributes
     ----------
     truth, estimate : (b, k) prevalences.
-    classes : (k,) their classes.
-    sizes : (b,) instances in every bag.
-    labels : (b,) the bags' names: those of the groups, or numbers.
+    classes : (k,) the classes.
+    sizes : (b,) instances per bag.
+    labels : (b,) names of the bags: group names, or numbers.
 
     Examples
     --------
@@ -53,13 +53,13 @@ class Results:
         eps: float | FloatArray | None = None,
         order: Sequence[Any] | None = None,
     ) -> FloatArray:
-        """Error of every bag, (b,).
+        """The error of each bag (b,).
 
         Parameters
         ----------
-        metric : a function of `quanet.metrics`, its short name ("ae", "rae", "kld", ...), or a function of your own.
-        eps : for errors that smooth; None takes the usual ``1 / (2 * bag_size)``.
-        order : the classes from the lowest to the highest, for "md"; None takes numbers as they are.
+        metric : a function of `quanet.metrics`, its short name ("ae", "rae", "kld", ...), or your own function.
+        eps : smoothing, for metrics that need it; default: ``1 / (2 * bag_size)``.
+        order : the classes from the lowest to the highest, for "md"; default: the order of numeric classes.
         """
         found = find_metric(metric)
         settings: dict[str, Any] = {}
@@ -71,7 +71,7 @@ class Results:
         return found.function(self.truth, self.estimate, **settings)
 
     def frame(self) -> "pd.DataFrame":
-        """One row for every bag and class: label, size, class, truth, estimate."""
+        """One row per bag and class: label, size, class, truth, estimate."""
         import pandas as pd
 
         b, k = self.truth.shape

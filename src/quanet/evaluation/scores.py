@@ -1,4 +1,4 @@
-"""Mean errors of an experiment's methods on its datasets, run by run, and what is missing."""
+"""Mean errors of the methods of an experiment, per dataset and run, and their ranking."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,26 +7,27 @@ import numpy as np
 
 from quanet.arrays import FloatArray
 from quanet.errors import InvalidData, InvalidSetting
-from quanet.evaluation.cells import Cell, Outcome
-from quanet.evaluation.significance import Friedman, critical_distance, friedman_test
+from quanet.evaluation.cells import Cell, CellOutcome
+from quanet.evaluation.significance import FriedmanTest, critical_distance, friedman_test
 from quanet.metrics import find_metric
+from quanet.parameters import one_of
 
 BLOCKS = ("runs", "datasets")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """Mean error over bags of every run.
+    """The mean error over the bags of each run.
 
     Attributes
     ----------
-    datasets, methods, metrics : in the experiment's order.
-    runs : of every dataset.
-    bags : of every dataset: how many a run has, and their sizes, least and largest.
-    errors : (r,) one number a run, by metric, dataset and method; of those alone that have every run.
-    missing : cells that should be there.
-    aside : methods that are shown but do not compete, such as ones that have seen test data.
-    stand_ins : datasets that stand in for others, and how: "stand-in for KINDLE".
+    datasets, methods, metrics : in the order of the experiment.
+    runs : of each dataset.
+    bags : of each dataset: bags per run, and their smallest and largest size.
+    errors : (r,) one number per run, by metric, dataset and method, if all runs are complete.
+    missing : planned cells without results.
+    aside : methods that are shown but not ranked, such as methods that used test data.
+    stand_ins : datasets that replace others, and how: "stand-in for KINDLE".
     """
 
     datasets: tuple[str, ...]
@@ -42,66 +43,65 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """Methods by their ranks over blocks, with what the tests need.
+    """Mean ranks of methods over blocks, with their tests.
 
     Attributes
     ----------
-    methods : those with an error in every block.
+    methods : methods with an error in every block.
     errors : (N, m), blocks by methods.
-    friedman : their mean ranks and Friedman's test.
-    distance : Nemenyi's critical one, at `alpha`.
-    left_out : methods that lack a block.
+    friedman : mean ranks and Friedman's test.
+    distance : Nemenyi's critical distance at `alpha`.
+    left_out : methods with a missing block.
     """
 
     methods: tuple[str, ...]
     errors: FloatArray
-    friedman: Friedman
+    friedman: FriedmanTest
     distance: float
     alpha: float
     left_out: tuple[str, ...]
 
 
 def score(
-    cells: Mapping[Cell, Outcome],
+    cells: Mapping[Cell, CellOutcome],
     metrics: Sequence[str] = ("ae", "rae", "kld"),
     *,
     expected: Iterable[Cell] = (),
     aside: Sequence[str] = (),
     stand_ins: Mapping[str, str] | None = None,
 ) -> Scores:
-    """Mean errors of every run, where all methods of a dataset and run have met the same bags.
+    """Compute the mean errors of each run. All methods of a dataset and run must have the same bags.
 
     Parameters
     ----------
-    cells : and what they gave.
-    metrics : by their short names.
-    expected : the cells of the plan, in its order; without them, every method seen is expected in every run seen of
-        every dataset seen.
-    aside : methods that are shown but do not compete.
-    stand_ins : datasets that stand in for others, and how: "stand-in for KINDLE".
+    cells : cells and their results.
+    metrics : short names.
+    expected : the cells of the plan, in its order; default: all combinations of the methods, datasets and runs found.
+    aside : methods that are shown but not ranked.
+    stand_ins : datasets that replace others, and how: "stand-in for KINDLE".
     """
     names = tuple(dict.fromkeys(metric.lower() for metric in metrics))
     for name in names:
         if find_metric(name).per_class:
-            raise InvalidSetting(f"{name!r} is one number a class, not one a bag, so it has no table. Draw its figure.")
+            raise InvalidSetting(f"{name!r} is computed per class, not per bag, so it has no table. Draw its figure.")
     planned = tuple(expected)
     known = planned or tuple(cells)
     if not cells or not known:
-        raise InvalidData("the experiment has no finished cell yet. Run it first.")
+        raise InvalidData("The experiment has no finished cell. Run it first.")
     check_bags(cells)
     datasets, methods = (tuple(dict.fromkeys(part)) for part in list(zip(*known, strict=True))[:2])
     if unknown := [name for name in aside if name not in methods]:
-        raise InvalidSetting(f"no method is called {unknown[0]!r}; there are {', '.join(methods)}.")
+        raise InvalidSetting(f"Unknown method {unknown[0]!r}. Choose from {', '.join(methods)}.")
     runs = {name: tuple(sorted({cell.run for cell in known if cell.dataset == name})) for name in datasets}
     wanted = planned or tuple(Cell(d, m, r) for d in datasets for m in methods for r in runs[d])
     errors = {}
     for dataset in datasets:
         for method in methods:
             found = [cells.get(Cell(dataset, method, run)) for run in runs[dataset]]
-            whole = [outcome for outcome in found if outcome is not None]
-            if len(whole) == len(found):
+            outcomes = [outcome for outcome in found if outcome is not None]
+            if len(outcomes) == len(found):
                 for name in names:
-                    errors[name, dataset, method] = np.array([one.results.error(name).mean() for one in whole])
+                    errors[name, dataset, method] = np.array([one.results.error(name).mean() for one in outcomes])
     return Scores(
         datasets,
         methods,
@@ -115,32 +115,32 @@ def score(
     )
 
 
-def check_bags(cells: Mapping[Cell, Outcome]) -> None:
-    """Say which cells cannot be compared: those of one dataset and run that met different bags, or gave no numbers."""
+def check_bags(cells: Mapping[Cell, CellOutcome]) -> None:
+    """Raise `InvalidData` if cells of a dataset and run have different bags, or an estimate is not finite."""
     first: dict[tuple[str, int], Cell] = {}
     for cell, outcome in cells.items():
         if not np.isfinite(outcome.results.estimate).all():
             raise InvalidData(
-                f"{cell.dataset}, run {cell.run}: {cell.method} has estimates that are no numbers. Run the cell again."
+                f"{cell.dataset}, run {cell.run}: estimates of {cell.method} are not finite. Run the cell again."
             )
         other = first.setdefault((cell.dataset, cell.run), cell)
         ours, theirs = outcome.results, cells[other].results
         if ours.classes.tolist() != theirs.classes.tolist():
             raise InvalidData(
-                f"{cell.dataset}, run {cell.run}: the classes of {other.method} are {theirs.classes.tolist()}, those "
-                f"of {cell.method} {ours.classes.tolist()}. Run the cells again on one version of the data."
+                f"{cell.dataset}, run {cell.run}: {other.method} has the classes {theirs.classes.tolist()}, but "
+                f"{cell.method} has {ours.classes.tolist()}. Run the cells again on the same data."
             )
         if ours.truth.shape != theirs.truth.shape:
             what = f"{len(theirs):,} and {len(ours):,} bags"
         elif different := int((~np.isclose(ours.truth, theirs.truth, rtol=0, atol=1e-6)).any(axis=-1).sum()):
             what = f"the truth differs in {different:,} of {len(ours):,} bags"
         elif (ours.sizes != theirs.sizes).any():
-            what = "the bags' sizes differ"
+            what = "the sizes of the bags differ"
         else:
             continue
         raise InvalidData(
-            f"{cell.dataset}, run {cell.run}: {other.method} and {cell.method} did not meet the same bags: {what}. "
-            "Delete the cells of this dataset and run, and run them again with one seed."
+            f"{cell.dataset}, run {cell.run}: {other.method} and {cell.method} have different bags: {what}. "
+            "Delete the cells of this dataset and run, and run them again with the same seed."
         )
 
 
@@ -151,35 +151,34 @@ def rank(scores: Scores, metric: str, *, blocks: str = "runs", alpha: float = 0.
     ----------
     scores : of the experiment.
     metric : one of its metrics.
-    blocks : "runs": every run of every dataset ranks the methods (runs of a dataset share test data, so that the test
-        speaks of these datasets); "datasets": every dataset does, by its mean (speaks of datasets like these, and
-        needs many).
+    blocks : "runs": each run of each dataset ranks the methods; as runs share test data, conclusions hold for these
+        datasets. "datasets": each dataset ranks the methods by their mean error; conclusions hold for similar datasets,
+        but many are needed.
     alpha : level of the critical distance.
     """
-    if blocks not in BLOCKS:
-        raise InvalidSetting(f"blocks are {' or '.join(BLOCKS)}; got {blocks!r}.")
+    one_of(*BLOCKS).check("blocks", blocks)
     ranked = [method for method in scores.methods if method not in scores.aside]
-    whole = [m for m in ranked if all((metric, d, m) in scores.errors for d in scores.datasets)]
+    complete = [m for m in ranked if all((metric, d, m) in scores.errors for d in scores.datasets)]
     columns = []
-    for method in whole:
+    for method in complete:
         by_dataset = [scores.errors[metric, dataset, method] for dataset in scores.datasets]
-        means = [np.array([one.mean()]) for one in by_dataset]
+        means = [np.array([errors.mean()]) for errors in by_dataset]
         columns.append(np.concatenate(by_dataset if blocks == "runs" else means))
-    if len(whole) < 2 or len(columns[0]) < 2:
+    if len(complete) < 2 or len(columns[0]) < 2:
         raise InvalidData(
-            f"ranks need at least 2 methods that are complete on every dataset, and 2 blocks ({blocks}); there are "
-            f"{len(whole)} and {len(columns[0]) if columns else 0}. Run what is missing."
+            f"Ranks need at least 2 methods with complete results, and 2 blocks ({blocks}); found "
+            f"{len(complete)} and {len(columns[0]) if columns else 0}. Run the missing cells."
         )
     errors = np.column_stack(columns)
     tested = friedman_test(errors)
-    distance = critical_distance(len(whole), tested.blocks, alpha=alpha)
-    left_out = tuple(method for method in ranked if method not in whole)
-    return Ranking(tuple(whole), errors, tested, distance, alpha, left_out)
+    distance = critical_distance(len(complete), tested.blocks, alpha=alpha)
+    left_out = tuple(method for method in ranked if method not in complete)
+    return Ranking(tuple(complete), errors, tested, distance, alpha, left_out)
 
 
-def _bags_of(dataset: str, cells: Mapping[Cell, Outcome]) -> tuple[int, int, int]:
+def _bags_of(dataset: str, cells: Mapping[Cell, CellOutcome]) -> tuple[int, int, int]:
     results = [outcome.results for cell, outcome in cells.items() if cell.dataset == dataset]
     if not results:
         return 0, 0, 0
-    sizes = np.concatenate([one.sizes for one in results])
-    return max(len(one) for one in results), int(sizes.min()), int(sizes.max())
+    sizes = np.concatenate([result.sizes for result in results])
+    return max(len(result) for result in results), int(sizes.min()), int(sizes.max())

@@ -1,4 +1,4 @@
-"""Choose a quantifier's parameters by its error on bags of held-out training data."""
+"""Choose the parameters of a quantifier by its error on bags of held-out training data."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -11,44 +11,45 @@ from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
+from quanet.classifiers.folds import make_folds
 from quanet.errors import InvalidSetting
-from quanet.evaluation.chosen import Chooser
+from quanet.evaluation.delegation import DelegatingSearch
 from quanet.evaluation.evaluate import DrawsBags, evaluate
-from quanet.folds import make_folds
+from quanet.held_out import members_are_quiet
 from quanet.methods.about import About
-from quanet.methods.ensemble import Grid, settings_of
+from quanet.methods.ensemble import Grid
 from quanet.metrics import find_metric
+from quanet.parameters import settings_of
 from quanet.protocols import APP, UPP
-from quanet.shrinkage import members_are_quiet
 
 Setting = dict[str, Any]
 BAG_SIZE = 500
 
 
-class GridSearchQ(Chooser):
-    """Grid search for a quantifier: the setting with the least error on bags of data held out from training.
+class GridSearchQ(DelegatingSearch):
+    """Grid search for a quantifier: find the parameters with the smallest error on bags of held-out data.
 
-    scikit-learn's GridSearchCV scores one bag, the held-out part itself, at one prevalence; here a protocol draws
-    bags from it at many, as they will be met. The search is itself a quantifier: the chosen one.
+    scikit-learn's GridSearchCV would score one bag, the held-out part, at one prevalence. Here a protocol draws bags
+    from it at many prevalences. A fitted search is a quantifier: it delegates to the chosen one.
 
-    Settings that differ in one parameter alone, which the quantifier can be fitted along (`fit_path`, such as the C of
-    an SVM), are fitted together, each from where the one before has ended.
+    Settings that differ only in the parameter of a regularisation path (`fit_path`, such as the C of an SVM) are fitted
+    together, each starting from the previous solution.
 
     Parameters
     ----------
-    quantifier : the one to set.
-    grid : names of parameters and values to try, or a list of such.
-    protocol : how bags are drawn; None takes the paper's `APP` for two classes, `UPP` for more.
-    metric : the error, by name or function, averaged over bags and folds; the least is best.
+    quantifier : the quantifier to tune.
+    grid : names of parameters and values to try, or a list of such grids.
+    protocol : how bags are drawn. Default: the `APP` of the paper for two classes, `UPP` for more.
+    metric : the error to minimise, by name or function, averaged over bags and folds.
     cv : what is held out, see `AggregativeQuantifier`; by default 40 %, as in the paper.
-    refit : whether the best setting is fitted again to all data; if not, it stays as fitted without the held-out part.
-    n_jobs : fits at a time, as in joblib.
-    random_state : seed of the bags; all settings meet the same ones.
+    refit : whether to fit the best setting again to all data; otherwise the fit without the held-out part is used.
+    n_jobs : number of parallel fits, see joblib.
+    random_state : seed of the bags, which are the same for all settings.
 
     Attributes
     ----------
-    quantifier_ : the chosen one, fitted.
-    best_setting_, best_error_ : its parameters, and its mean error on held-out bags.
+    quantifier_ : the fitted quantifier with the best parameters.
+    best_setting_, best_error_ : these parameters, and their mean error on held-out bags.
     settings_, errors_ : all settings, in the order of the grid, and their mean errors (s,).
 
     Examples
@@ -60,7 +61,9 @@ class GridSearchQ(Chooser):
     ({'C': 1.0}, True)
     """
 
-    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "posteriors", "the chosen quantifier's")
+    about: ClassVar[About] = About(
+        "composed", "Moreo and Sebastiani (2021)", "any", "posteriors", "the chosen quantifier's"
+    )
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class GridSearchQ(Chooser):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Try every setting on instances X and labels y (n,), and fit the best."""
+        """Try each setting on instances X and labels y (n,), and fit the best."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
         labels = self.classes_[codes]
@@ -92,12 +95,12 @@ class GridSearchQ(Chooser):
         metric = find_metric(self.metric)
         if metric.per_class:
             raise InvalidSetting(
-                f"{metric.name} is one number for each class; a search needs one for a bag, such as ae."
+                f"{metric.name} is computed per class, but a search needs one number per bag, such as ae."
             )
         folds = make_folds(X, codes, self.classes_, self.cv)
         if not self.refit and len(folds) > 1:
             raise InvalidSetting(
-                f"refit=False keeps what was fitted, but there are {len(folds)} folds. Hold out a share."
+                f"refit=False needs one fit, but cv={self.cv} makes {len(folds)} folds. Set cv to a held-out fraction."
             )
         groups = along_paths(self.quantifier, settings)
         jobs = [(fold, group) for fold in folds for group in groups]
@@ -119,41 +122,41 @@ class GridSearchQ(Chooser):
     def _try(
         self, X: Any, labels: Any, fold: tuple[IntArray, IntArray], settings: list[Setting]
     ) -> tuple[list[Quantifier], list[float]]:
-        """Fit a group of settings to one part of a fold; return them, if they will be used, and their mean errors."""
-        seen, held = (_safe_indexing(X, part) for part in fold)
+        """Fit a group of settings to one fold; return the fits, if they will be used, and their mean errors."""
+        seen, held_out = (_safe_indexing(X, part) for part in fold)
         with members_are_quiet():
             fitted = fit_group(self.quantifier, settings, seen, labels[fold[0]])
         protocol = self.protocol
         if protocol is None:
             protocol = default_protocol(len(self.classes_), len(fold[1]))
-        results = [evaluate(one, held, labels[fold[1]], protocol, rng=self.random_state) for one in fitted]
+        results = [evaluate(each, held_out, labels[fold[1]], protocol, rng=self.random_state) for each in fitted]
         order = getattr(self.quantifier, "order", None)
         means = [float(result.error(self.metric, order=order).mean()) for result in results]
         return [] if self.refit else fitted, means
 
 
 def default_protocol(k: int, n: int) -> DrawsBags:
-    """The paper's protocol for two classes, `UPP` for more; with bags no larger than the n instances of the pool."""
+    """The `APP` of the paper for two classes, `UPP` for more, with bags of at most n instances."""
     size = min(BAG_SIZE, n)
     return APP(bag_size=size) if k == 2 else UPP(bag_size=size)
 
 
 def along_paths(quantifier: Any, settings: list[Setting]) -> list[list[int]]:
-    """Positions of the settings that are fitted together: those that differ in the path's parameter alone."""
+    """Positions of settings that are fitted together: those that differ only in the parameter of the path."""
     name = getattr(quantifier, "path_parameter", None)
     groups: list[tuple[Setting, list[int]]] = []
     for at, setting in enumerate(settings):
         others = {key: value for key, value in setting.items() if key != name}
-        home = next((group for known, group in groups if known == others and name in setting), None)
-        if name is None or home is None:
+        same = next((group for known, group in groups if known == others and name in setting), None)
+        if name is None or same is None:
             groups.append((others, [at]))
         else:
-            home.append(at)
+            same.append(at)
     return [group for _, group in groups]
 
 
 def fit_group(quantifier: Any, settings: list[Setting], X: Any, y: Any) -> list[Quantifier]:
-    """Fitted copies of a quantifier, one for each setting: along a path if there are several."""
+    """Fitted copies of a quantifier, one per setting; several are fitted along a path."""
     if len(settings) == 1:
         return [clone(quantifier).set_params(**settings[0]).fit(X, y)]
     name = quantifier.path_parameter

@@ -1,4 +1,4 @@
-"""Is a method better than another, or was it luck? Tests for errors that are paired by runs or by blocks."""
+"""Significance tests for the errors of methods, paired by runs or blocks."""
 
 import math
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.errors import InvalidData
+from quanet.parameters import between, whole
 
 
 def paired_t_test(first: ArrayLike, second: ArrayLike) -> FloatArray:
-    r"""Probability of a mean difference as large as this, if there is none: (..., r), (..., r) -> (...).
+    r"""p-value of the paired t-test: (..., r), (..., r) -> (...).
 
-    Two-tailed, with the r runs as pairs: :math:`t = \bar d / (s_d / \sqrt r)` on r - 1 degrees of freedom (Student,
+    Two-tailed, with r runs as pairs: :math:`t = \bar d / (s_d / \sqrt r)` on r - 1 degrees of freedom (Student,
     1908).
 
     Examples
@@ -26,14 +27,14 @@ def paired_t_test(first: ArrayLike, second: ArrayLike) -> FloatArray:
     runs = difference.shape[-1]
     mean, spread = difference.mean(axis=-1), difference.std(axis=-1, ddof=1) / math.sqrt(runs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(mean == 0, 0.0, np.abs(mean) / spread)  # equal errors, even in every run, are no difference
+        t = np.where(mean == 0, 0.0, np.abs(mean) / spread)  # equal errors in every run: no difference
     return np.asarray(2 * stats.t.sf(t, runs - 1))
 
 
 def wilcoxon_test(first: ArrayLike, second: ArrayLike) -> float:
-    """Probability of signed ranks as far apart as this, if there is no difference: (r,), (r,) -> p, two-tailed.
+    """p-value of the Wilcoxon signed-rank test, two-tailed: (r,), (r,) -> p.
 
-    Exact for up to 50 pairs without ties, otherwise by the normal approximation; pairs without a difference count half
+    Exact for up to 50 pairs without ties, otherwise by the normal approximation. Pairs without a difference count half
     for either side (Wilcoxon 1945; Demšar 2006, section 3.1.3).
 
     Examples
@@ -48,9 +49,9 @@ def wilcoxon_test(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def least_wilcoxon(runs: int, tests: int = 1) -> float:
-    """The least p that Wilcoxon's test can give with so many pairs, after Holm's correction for so many tests.
+    """The smallest p-value of the Wilcoxon test with this many pairs, after Holm's correction for this many tests.
 
-    All differences have one sign then, which chance gives in 2 of 2 ** runs cases.
+    It occurs if all differences have the same sign, by chance in 2 of 2 ** runs cases.
 
     Examples
     --------
@@ -61,7 +62,7 @@ def least_wilcoxon(runs: int, tests: int = 1) -> float:
 
 
 def runs_for_wilcoxon(alpha: float, tests: int = 1) -> int:
-    """Fewest pairs with which Wilcoxon's test can give a p below `alpha`, after Holm's correction.
+    """The smallest number of pairs for which the Wilcoxon test can be below `alpha`, after Holm's correction.
 
     Examples
     --------
@@ -72,15 +73,15 @@ def runs_for_wilcoxon(alpha: float, tests: int = 1) -> int:
 
 
 def coverage_test(covered: ArrayLike, level: float) -> tuple[float, int]:
-    """Do intervals hold the truth as often as they say? Covered or not, (b, k) -> p and the direction.
+    """Test the coverage of intervals: covered or not (b, k) -> p-value and direction.
 
-    The exact binomial test, two-tailed, of the bags covered for each class, with Holm's correction over the classes;
-    the intervals of two classes are one. The direction is -1 where the class with the least p is covered too rarely,
-    and 1 where it is covered too often.
+    The exact binomial test, two-tailed, of the number of covered bags for each class, with Holm's correction over the
+    classes; for two classes, the two intervals are equivalent. The direction is -1 if the class with the smallest
+    p-value is covered too rarely, and 1 if it is covered too often.
 
     Examples
     --------
-    Eleven of eleven say nothing at 95 %; 200 of 200 do:
+    At 95 %, 11 of 11 is not significant, but 200 of 200 is:
 
     >>> coverage_test(np.ones((11, 2)), 0.95)
     (1.0, 1)
@@ -96,7 +97,7 @@ def coverage_test(covered: ArrayLike, level: float) -> tuple[float, int]:
 
 
 def can_be_too_wide(bags: int, level: float, alpha: float) -> bool:
-    """Whether so many bags, all of them covered, would show that intervals are too wide.
+    """Whether this many bags, if all were covered, would show that intervals are too wide.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def can_be_too_wide(bags: int, level: float, alpha: float) -> bool:
 
 
 def holm(p: ArrayLike) -> FloatArray:
-    """Probabilities of several tests, raised so that all of them together keep their level: (m,) -> (m,) (Holm 1979).
+    """p-values of several tests, adjusted for multiple testing (Holm 1979): (m,) -> (m,).
 
     Examples
     --------
@@ -116,22 +117,22 @@ def holm(p: ArrayLike) -> FloatArray:
     """
     values = np.asarray(p, dtype=float)
     order = np.argsort(values, kind="stable")
-    raised = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    adjusted = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
     result = np.empty_like(values)
-    result[order] = np.minimum(raised, 1.0)
+    result[order] = np.minimum(adjusted, 1.0)
     return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Friedman:
-    """What Friedman's test says of m methods on N blocks.
+class FriedmanTest:
+    """The result of Friedman's test of m methods on N blocks.
 
     Attributes
     ----------
-    ranks : (m,) mean ranks; 1 is the least error.
+    ranks : (m,) mean ranks; 1 is the smallest error.
     blocks : N.
-    statistic, p : Friedman's chi-squared on m - 1 degrees of freedom, and its probability.
-    f_statistic, f_p : Iman and Davenport's less conservative F on m - 1 and (m - 1)(N - 1) degrees, and its own.
+    statistic, p : Friedman's chi-squared with m - 1 degrees of freedom, and its p-value.
+    f_statistic, f_p : Iman and Davenport's less conservative F with m - 1 and (m - 1)(N - 1) degrees, and its p-value.
     """
 
     ranks: FloatArray
@@ -142,8 +143,8 @@ class Friedman:
     f_p: float
 
 
-def friedman_test(errors: ArrayLike) -> Friedman:
-    r"""Do m methods differ at all? Errors of N blocks (datasets, or runs of datasets) by m methods: (N, m).
+def friedman_test(errors: ArrayLike) -> FriedmanTest:
+    r"""Test whether m methods differ, given their errors on N blocks (datasets, or runs of datasets): (N, m).
 
     .. math:: \chi^2_F = \frac{12 N}{m (m + 1)} \Big(\sum_j R_j^2 - \frac{m (m + 1)^2}{4}\Big),
               \quad F_F = \frac{(N - 1) \chi^2_F}{N (m - 1) - \chi^2_F}
@@ -162,16 +163,16 @@ def friedman_test(errors: ArrayLike) -> Friedman:
             "Run more methods, runs or datasets."
         )
     if not np.isfinite(values).all():
-        raise InvalidData("Friedman's test needs every method's error in every block; some are missing or infinite.")
+        raise InvalidData("Friedman's test needs the error of each method in each block; some are missing or infinite.")
     blocks, methods = values.shape
     ranks = stats.rankdata(values, axis=1).mean(axis=0)
     spread = float((ranks**2).sum()) - methods * (methods + 1) ** 2 / 4
     chi2 = max(12 * blocks / (methods * (methods + 1)) * spread, 0.0)
-    left = blocks * (methods - 1) - chi2
-    # All blocks agree on one order: nothing is left to compare the differences with.
-    f = (blocks - 1) * chi2 / left if left > 1e-9 else math.inf
+    residual = blocks * (methods - 1) - chi2
+    # All blocks agree on one order, so the residual is 0.
+    f = (blocks - 1) * chi2 / residual if residual > 1e-9 else math.inf
     degrees = methods - 1
-    return Friedman(
+    return FriedmanTest(
         ranks,
         blocks,
         chi2,
@@ -182,11 +183,11 @@ def friedman_test(errors: ArrayLike) -> Friedman:
 
 
 def critical_distance(methods: int, blocks: int, *, alpha: float = 0.05) -> float:
-    r"""Mean ranks of two methods that differ by this or more differ significantly, by Nemenyi's test.
+    r"""The critical distance of Nemenyi's test: mean ranks that differ by at least this differ significantly.
 
     .. math:: q_\alpha \sqrt{\frac{m (m + 1)}{6 N}}
 
-    with :math:`q_\alpha` the studentised range's quantile over :math:`\sqrt 2` (Nemenyi 1963; Demšar 2006,
+    with :math:`q_\alpha` the quantile of the studentised range divided by :math:`\sqrt 2` (Nemenyi 1963; Demšar 2006,
     section 3.2.2).
 
     Examples
@@ -194,17 +195,15 @@ def critical_distance(methods: int, blocks: int, *, alpha: float = 0.05) -> floa
     >>> critical_distance(4, 14)
     1.2536
     """
-    if methods < 2 or blocks < 2 or not 0 < alpha < 1:
-        raise InvalidSetting(
-            "a critical distance is that of at least 2 methods on at least 2 blocks at 0 < alpha < 1; "
-            f"got {methods} methods, {blocks} blocks, alpha {alpha}."
-        )
+    whole(2).check("methods", methods)
+    whole(2).check("blocks", blocks)
+    between(0, 1).check("alpha", alpha)
     q = float(stats.studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2)
     return q * math.sqrt(methods * (methods + 1) / (6 * blocks))
 
 
 def alike(ranks: ArrayLike, distance: float) -> list[IntArray]:
-    """Largest groups of two or more methods whose mean ranks lie within less than the critical distance, best first.
+    """Groups of methods whose mean ranks differ by less than the critical distance, as large as possible, best first.
 
     Examples
     --------
@@ -217,16 +216,16 @@ def alike(ranks: ArrayLike, distance: float) -> list[IntArray]:
     groups, covered = [], 0
     for start in range(len(order)):
         end = int(np.searchsorted(ascending - ascending[start], distance, side="left"))
-        if end - start > 1 and end > covered:  # one that ends where an earlier one ended is a part of it
+        if end - start > 1 and end > covered:  # otherwise it is part of an earlier group
             groups.append(order[start:end])
             covered = end
     return groups
 
 
 def _differences(first: ArrayLike, second: ArrayLike) -> FloatArray:
-    one, other = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if one.shape[-1:] != other.shape[-1:] or one.ndim == 0:
-        raise InvalidData(f"errors are paired by runs, but their shapes are {one.shape} and {other.shape}.")
-    if one.shape[-1] < 2:
-        raise InvalidData(f"a paired test needs at least two runs; there is {one.shape[-1]}. Run more.")
-    return one - other
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if a.shape[-1:] != b.shape[-1:] or a.ndim == 0:
+        raise InvalidData(f"Errors must be paired by runs, but their shapes are {a.shape} and {b.shape}.")
+    if a.shape[-1] < 2:
+        raise InvalidData(f"A paired test needs at least two runs; found {a.shape[-1]}. Add runs.")
+    return a - b

@@ -1,1 +1,1 @@
-"""Experiments: a plan in, one stored cell for every dataset, method and run out."""
+"""Experiments: run the cells of a plan (dataset, method, run) and store their results."""

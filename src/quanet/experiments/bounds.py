@@ -1,4 +1,4 @@
-"""What the classifiers of an experiment allow: the Cramér-Rao bound of their posteriors, kept with every cell."""
+"""The smallest possible errors with the classifiers of an experiment: the Cramér-Rao bounds stored with the cells."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import LabelArray
 from quanet.evaluation.limits import Limit, mean_limit, pool_limit
-from quanet.experiments.manifest import About
+from quanet.experiments.manifest import Metadata
 from quanet.experiments.store import read_all
 
 
-def bound_of(posteriors: ArrayLike, labels: ArrayLike, classes: LabelArray, protocol: Any) -> About | None:
-    """The bound on a pool for a protocol's bags, as plain data; None where bags have no one size."""
+def bound_of(posteriors: ArrayLike, labels: ArrayLike, classes: LabelArray, protocol: Any) -> Metadata | None:
+    """The bound for a pool and the bags of a protocol, as plain data; None if bags have different sizes."""
     bag_size = getattr(protocol, "bag_size", None)
     if not isinstance(bag_size, int):
         return None
@@ -24,14 +24,14 @@ def bound_of(posteriors: ArrayLike, labels: ArrayLike, classes: LabelArray, prot
 
 
 def bounds_of(folder: str | Path) -> dict[str, Limit]:
-    """Every dataset's bound, a mean over runs, for the first of the plan's classifiers that has one."""
+    """The bound of each dataset, averaged over runs, for the first classifier of the plan that has one."""
     found: dict[tuple[str, str], dict[int, Limit]] = defaultdict(dict)
     readers: dict[tuple[str, str], list[str]] = defaultdict(list)
     for cell, (_, about) in read_all(folder).items():
-        if not (kept := about.get("limit")):
+        if not (limit := about.get("limit")):
             continue
         place = cell.dataset, about["method"]["classifier"]
-        found[place][cell.run] = Limit(np.array(kept["prevalences"]), np.array(kept["errors"]))
+        found[place][cell.run] = Limit(np.array(limit["prevalences"]), np.array(limit["errors"]))
         if cell.method not in readers[place]:
             readers[place].append(cell.method)
     bounds: dict[str, Limit] = {}

@@ -1,4 +1,4 @@
-"""What belongs to an experiment, as the file experiment.json in its folder says: its plan, cells and datasets."""
+"""The manifest of an experiment, experiment.json in its folder: its plan, cells and datasets."""
 
 import json
 import shlex
@@ -9,48 +9,48 @@ from quanet.errors import InvalidExperiment
 from quanet.evaluation.cells import Cell
 
 MANIFEST = "experiment.json"
-About = dict[str, Any]
+Metadata = dict[str, Any]
 
 
-def read_manifest(folder: Path) -> About:
-    """What belongs to the experiment of a folder, packed or not."""
+def read_manifest(folder: Path) -> Metadata:
+    """Read the manifest of an experiment folder, packed or not."""
     path = folder / MANIFEST
     if folder.is_file():
-        raise InvalidExperiment(_a_file(folder))
+        raise InvalidExperiment(_not_a_folder(folder))
     try:
         manifest = json.loads(path.read_bytes())
         if not isinstance(manifest["cells"], list):
-            raise TypeError("its cells are no list")
+            raise TypeError("cells is not a list")
     except FileNotFoundError:
         raise InvalidExperiment(
-            f"{folder} is no folder of an experiment: it has no {MANIFEST}. Make one: quanet experiment run PLAN."
+            f"{folder} is not an experiment folder: it has no {MANIFEST}. Create one: quanet experiment run PLAN."
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidExperiment(f"{path} is damaged: {error!r}. Run the plan again; its cells are kept.") from error
+        raise InvalidExperiment(f"{path} is damaged: {error!r}. Run the plan again to repair it.") from error
     return manifest
 
 
-def _a_file(path: Path) -> str:
-    """What to say of a file where a folder of results is needed."""
+def _not_a_folder(path: Path) -> str:
+    """The message if a file was given instead of a results folder."""
     if path.suffix.lower() != ".toml":
-        return f"{path} is a file. Give the folder of results that quanet experiment run has written."
+        return f"{path} is a file. Pass the results folder written by quanet experiment run."
     results = [Path(path.stem), path.with_suffix("")]
-    there = next((folder for folder in results if (folder / MANIFEST).is_file()), None)
-    if there is not None:
-        return f"{path} is a plan, and this needs its folder of results, which is {there}."
+    existing = next((folder for folder in results if (folder / MANIFEST).is_file()), None)
+    if existing is not None:
+        return f"{path} is a plan. Pass its results folder instead: {existing}."
     return (
-        f"{path} is a plan, and this needs its folder of results. Make it: quanet experiment run "
-        f"{shlex.quote(str(path))} writes to {results[0]}, unless --output names another folder."
+        f"{path} is a plan. Pass its results folder instead. Create it: quanet experiment run {shlex.quote(str(path))} "
+        f"writes to {results[0]}, unless --output names a different folder."
     )
 
 
-def cells_of(manifest: About) -> dict[Cell, str]:
+def cells_of(manifest: Metadata) -> dict[Cell, str]:
     """The cells of an experiment and their keys, in the order of the plan."""
     return {Cell(*cell[:3]): cell[3] for cell in manifest["cells"]}
 
 
-def asked_cells(manifest: About) -> dict[Cell, str]:
-    """Those cells that runs have asked for: all, or those that --only has named."""
+def asked_cells(manifest: Metadata) -> dict[Cell, str]:
+    """The cells requested so far: all, or those selected with --only."""
     cells = cells_of(manifest)
     if "asked" not in manifest:
         return cells

@@ -1,4 +1,4 @@
-"""A plan: which datasets, methods and runs; its cells, and what tells one cell from another."""
+"""The plan of an experiment: its datasets, methods and runs, its cells, and their keys."""
 
 import hashlib
 import json
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from quanet.catalogue.build import Part, make
 from quanet.evaluation.cells import Cell
 from quanet.evaluation.evaluate import DrawsBags
-from quanet.experiments.datasets import Place
-from quanet.experiments.estimators import Part, make
+from quanet.experiments.plan_datasets import Place
 from quanet.protocols import APP, UPP
 
-FORMAT = 1  # of cells; a change reruns them all
-GRID_BAGS = 21  # prevalences of the binary APP, for as many bags where there are more classes
+FORMAT = 1  # of cells; a new number runs all cells again
+GRID_BAGS = 21  # prevalences of APP for two classes; with more classes, UPP draws as many bags
 
 
 @dataclass(frozen=True, slots=True)
 class Classifier:
-    """A classifier that methods share: its part, and settings to choose from, if any."""
+    """A classifier that methods share: its class and settings, and a grid to choose from, if any."""
 
     name: str
     part: Part
@@ -27,17 +27,17 @@ class Classifier:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A row of the table.
+    """A method of the experiment, a row in its tables.
 
     Attributes
     ----------
-    name : in tables.
-    part : the quantifier; its kind and settings.
-    classifier : whose rows it reads; None for the texts themselves.
-    grid : settings to choose from, by `select` on bags of held-out training data.
-    refit : whether the chosen setting is fitted again to all that there is to learn from; None does as the split says.
-    leak : whether the test rows are handed to `fit`, for showing what that is worth; no class of quanet takes them.
-    datasets : the only ones it is for, if any are named.
+    name : its name in tables.
+    part : the class and settings of the quantifier.
+    classifier : the shared classifier whose rows it uses; None: the instances themselves.
+    grid : settings to choose from, by the metric `select` on bags of held-out training data.
+    refit : whether to fit the chosen setting again to all training data; None: depends on the split.
+    leak : whether `fit` also gets the test rows, to show the effect of leakage; no class of quanet accepts them.
+    datasets : the datasets to run it on; empty: all.
     """
 
     name: str
@@ -52,13 +52,13 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run; see docs/how-to/experiments.md for the file it is read from.
+    """The plan of an experiment; docs/how-to/experiments.md describes its file.
 
     Attributes
     ----------
-    learn : share of the training data that classifiers learn from, methods learning from the rest; or None.
-    folds : number of folds by which classifiers' rows of all training data are made; or None.
-    runs : seeds, one for each run.
+    learn : fraction of the training data for classifiers; methods use the rest. Or None.
+    folds : number of folds for cross-fitting classifiers on all training data. Or None.
+    runs : seeds, one per run.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Plan:
 
     @property
     def cells(self) -> Iterator[Cell]:
-        """Every cell, the cells of one dataset and run together, so that early ones make whole rows of a table."""
+        """All cells; cells of a dataset and run are adjacent, so that early results can be compared."""
         for dataset in self.datasets:
             for run in self.runs:
                 for method in self.methods:
@@ -85,38 +85,38 @@ class Plan:
                         yield Cell(dataset.name, method.name, run)
 
     def method(self, name: str) -> Method:
-        """The method of a name."""
+        """The method with this name."""
         return next(method for method in self.methods if method.name == name)
 
     def place(self, name: str) -> Place:
-        """Where the dataset of a name is."""
+        """The location of the dataset with this name."""
         return next(place for place in self.datasets if place.name == name)
 
     def draws(self, k: int) -> DrawsBags:
-        """How bags of k classes are drawn: as the plan says, but UPP in place of a grid over more than two."""
+        """The protocol for k classes: that of the plan, but UPP instead of a grid for more than two classes."""
         protocol = make(self.protocol)
         if isinstance(protocol, APP) and k > 2 and protocol.prevalences is None:
             return UPP(bag_size=protocol.bag_size, repeats=GRID_BAGS * protocol.repeats)
-        drawn: DrawsBags = protocol
-        return drawn
+        chosen: DrawsBags = protocol
+        return chosen
 
     def key(self, cell: Cell, fingerprint: str) -> str:
-        """Equal for cells that must come out equal: of the same data, settings and seed."""
+        """A key that is equal for cells with the same data, settings and seed."""
         method = self.method(cell.method)
-        said = asdict(method)
-        del said["name"], said["datasets"]
-        said["classifier"] = asdict(self.classifiers[method.classifier]) if method.classifier else None
-        said |= {"run": cell.run, "protocol": self.protocol, "learn": self.learn, "folds": self.folds}
-        return digest({"format": FORMAT, "data": fingerprint, **said})
+        content = asdict(method)
+        del content["name"], content["datasets"]
+        content["classifier"] = asdict(self.classifiers[method.classifier]) if method.classifier else None
+        content |= {"run": cell.run, "protocol": self.protocol, "learn": self.learn, "folds": self.folds}
+        return digest({"format": FORMAT, "data": fingerprint, **content})
 
     def rows_key(self, classifier: str, fingerprint: str, seed: int | None) -> str:
-        """The same for a classifier's rows; `seed` is None where no run differs from another."""
-        said = {"part": self.classifiers[classifier].part, "grid": self.classifiers[classifier].grid}
-        said |= {"seed": seed, "learn": self.learn, "folds": self.folds}
-        return digest({"format": FORMAT, "data": fingerprint, **said})
+        """The key of the rows of a classifier; `seed` is None if they are the same in every run."""
+        content = {"part": self.classifiers[classifier].part, "grid": self.classifiers[classifier].grid}
+        content |= {"seed": seed, "learn": self.learn, "folds": self.folds}
+        return digest({"format": FORMAT, "data": fingerprint, **content})
 
 
 def digest(value: Any) -> str:
-    """A short name for plain data."""
-    said = json.dumps(value, sort_keys=True, separators=(",", ":"), default=dict)
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    """A short hash of plain data."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=dict)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

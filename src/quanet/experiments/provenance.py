@@ -1,4 +1,4 @@
-"""Where numbers come from: the versions and the machine that made them."""
+"""Provenance of results: versions of libraries, and the hardware."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ import quanet
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the libraries that numbers depend on."""
+    """Versions of Python and of the libraries that affect results."""
     found = {"python": platform.python_version(), "quanet": quanet.__version__}
     for name in ("numpy", "scipy", "scikit-learn", "numba", "torch"):
         if name != "torch" or "torch" in sys.modules:
@@ -22,13 +22,13 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> str:
-    """Processor, cores, and the accelerator if networks were in use."""
+    """The processor, its cores, and the accelerator if torch is in use."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().splitlines() if file.exists() else []
     model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    there = f"{model}, {os.cpu_count()} cores"
+    found = f"{model}, {os.cpu_count()} cores"
     if "torch" in sys.modules:
         from quanet.nn.device import accelerator
 
-        there += f", {accelerator()}" if accelerator() else ""
-    return there
+        found += f", {accelerator()}" if accelerator() else ""
+    return found

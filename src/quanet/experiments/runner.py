@@ -1,24 +1,24 @@
-"""Run the cells of a plan that are missing."""
+"""Run the missing cells of a plan."""
 
 from collections import defaultdict, deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetError
+from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetError, nearest
 from quanet.evaluation.cells import Cell
-from quanet.experiments.datasets import Place, load
-from quanet.experiments.engines import Engine
-from quanet.experiments.manifest import About, asked_cells, cells_of
+from quanet.experiments.manifest import Metadata, asked_cells, cells_of
+from quanet.experiments.parallel import Engine
 from quanet.experiments.plan import Plan
-from quanet.experiments.source import Source, nearest
+from quanet.experiments.plan_datasets import Place, load
+from quanet.experiments.plan_text import PlanText
 from quanet.experiments.store import Store, read_all
 from quanet.experiments.work import Failure, Job, make_rows, run_cell
 
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """A classifier's rows of a dataset, as a piece of work."""
+    """A task: compute the rows of a dataset with a classifier."""
 
     dataset: str
     classifier: str
@@ -30,15 +30,15 @@ Work = Cell | RowsOf
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A piece of work that is done.
+    """A finished task.
 
     Attributes
     ----------
-    work : which; None for the first fact, before any work.
-    seconds : that it took.
-    error : why it failed, or nothing.
-    done, total : cells that are finished or failed, and all that were asked for.
-    left : seconds that the rest will take, as far as can be told.
+    work : the task; None for the first fact, before any task.
+    seconds : its duration.
+    error : why it failed, or empty.
+    done, total : cells that finished or failed, and all requested cells.
+    left : estimated seconds for the remaining tasks, or None.
     """
 
     work: Work | None
@@ -74,35 +74,35 @@ class Selection:
         for word in filter(None, text.split(",")):
             key, _, value = (part.strip() for part in word.partition("="))
             if key not in known:
-                raise InvalidSetting(f"--only is key=value,...; there is no key {key!r}. {nearest(key, known)}")
+                raise InvalidSetting(f"--only must be key=value,...; unknown key {key!r}. {nearest(key, known)}")
             if value not in known[key]:
-                raise InvalidSetting(f"the plan has no {key} {value!r}. {nearest(value, known[key])}")
+                raise InvalidSetting(f"The plan has no {key} {value!r}. {nearest(value, known[key])}")
             values[key].append(value)
         return cls(values)
 
     def __contains__(self, cell: Cell) -> bool:
-        said = cell._asdict()
-        return all(str(said[key]) in values for key, values in self.values.items())
+        fields = cell._asdict()
+        return all(str(fields[key]) in values for key, values in self.values.items())
 
 
 def run(
     plan: Plan, folder: str | Path, engine: Engine, *, only: Selection | None = None, device: str | None = None
 ) -> Generator[Fact, None, None]:
-    """Run the missing cells, yielding a `Fact` for each piece of work; finished cells are kept, however it ends.
+    """Run the missing cells, and yield a `Fact` for each finished task. Finished cells are always kept.
 
     Parameters
     ----------
-    plan : see `quanet.experiments.reader.read_plan`.
-    folder : of the experiment; made if it is not there. Cells in it that the plan asks for are not run again.
-    engine : see `quanet.experiments.engines`.
-    only : the cells to run; None for all.
-    device : where networks are trained, if the plan leaves it open.
+    plan : see `quanet.experiments.plan_reader.read_plan`.
+    folder : of the experiment, created if needed. Its finished cells are not run again.
+    engine : see `quanet.experiments.parallel`.
+    only : the cells to run; None: all.
+    device : for training networks, if the plan does not set it.
     """
     store = Store(folder)
     with store.locked():
         if store.is_packed():
             raise InvalidExperiment(
-                f"{folder} holds packed results, which a run would replace. Choose another --output."
+                f"{folder} contains packed results, which a run would overwrite. Choose a different --output."
             )
         described = describe_datasets(plan)
         fingerprints = {name: about["fingerprint"] for name, about in described.items()}
@@ -116,7 +116,7 @@ def run(
                 "about": plan.about,
                 "metrics": list(plan.metrics),
                 "datasets": described,
-                "aside": [method.name for method in plan.methods if method.leak],  # shown, but no competitor
+                "aside": [method.name for method in plan.methods if method.leak],  # shown, but not ranked
                 "plan": plan.text,
                 "cells": [[*cell, key] for cell, key in keys.items()],
                 "asked": [cell for cell in keys if cell in asked],
@@ -126,14 +126,14 @@ def run(
         yield from _Schedule(job, engine, missing, finished=len(wanted) - len(missing)).run()
 
 
-def describe_datasets(plan: Plan) -> dict[str, About]:
-    """Read every dataset of a plan, and say how large it is and what its fingerprint is."""
+def describe_datasets(plan: Plan) -> dict[str, Metadata]:
+    """Load each dataset of a plan, and describe its size and content."""
     described = {}
     for place in plan.datasets:
         try:
             parts = load(place)
         except QuanetError as error:
-            raise _complaint(plan, place, error) from error
+            raise _with_line(plan, place, error) from error
         described[place.name] = {
             "fingerprint": parts.fingerprint,
             "stand_in": parts.stand_in,
@@ -145,14 +145,14 @@ def describe_datasets(plan: Plan) -> dict[str, About]:
     return described
 
 
-def _complaint(plan: Plan, place: Place, error: QuanetError) -> InvalidPlan:
+def _with_line(plan: Plan, place: Place, error: QuanetError) -> InvalidPlan:
     if not plan.text:
         return InvalidPlan(str(error))
-    return Source(plan.text, plan.file or plan.name).wrong(("datasets",), str(error), place.name)
+    return PlanText(plan.text, plan.file or plan.name).wrong(("datasets",), str(error), place.name)
 
 
 class _Schedule:
-    """Which work is next: rows before the cells that read them, the cells of one run close together."""
+    """The order of tasks: rows before the cells that use them, cells of a run close together."""
 
     def __init__(self, job: Job, engine: Engine, missing: list[Cell], *, finished: int) -> None:
         self.job, self.engine = job, engine
@@ -193,13 +193,13 @@ class _Schedule:
                 continue
             self.forecast.learn(work, outcome)
             if isinstance(work, RowsOf):
-                self.ready.extendleft(reversed(self.waiting.pop(work)))  # first, so that a run is soon whole
+                self.ready.extendleft(reversed(self.waiting.pop(work)))  # first, so that a run is complete soon
             else:
                 self.done += 1
             yield self._fact(work, outcome, "", running)
 
     def _fail(self, work: Work, failure: Failure) -> Generator[Fact, None, None]:
-        """The cell has failed, or all that were to read the rows have."""
+        """Report the failure of a cell, or of all cells that need the failed rows."""
         failed = [work] if isinstance(work, Cell) else self.waiting.pop(work)
         for cell in failed:
             if cell is not work:
@@ -214,7 +214,7 @@ class _Schedule:
 
 
 class Forecast:
-    """How long work will take, from how long work of its kind has taken.
+    """Predict the duration of tasks from similar finished tasks.
 
     Examples
     --------
@@ -225,15 +225,15 @@ class Forecast:
     """
 
     def __init__(self) -> None:
-        self.taken: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self.durations: dict[tuple[str, str], list[float]] = defaultdict(list)
 
     def learn(self, work: Work, seconds: float) -> None:
-        """Remember how long a piece of work took."""
-        self.taken[work.dataset, _kind(work)].append(seconds)
+        """Record the duration of a task."""
+        self.durations[work.dataset, _kind(work)].append(seconds)
 
     def of(self, works: Iterable[Work], slots: int) -> float | None:
-        """Seconds that the works will take, so many at a time; None if nothing is known yet."""
-        means = {name: sum(times) / len(times) for name, times in self.taken.items()}
+        """Predicted seconds for these tasks, `slots` at a time; None if no task has finished."""
+        means = {name: sum(times) / len(times) for name, times in self.durations.items()}
         if not means:
             return None
         usual = sum(means.values()) / len(means)
@@ -247,14 +247,14 @@ def _kind(work: Work) -> str:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far an experiment is.
+    """The state of an experiment.
 
     Attributes
     ----------
-    cells : "done", "missing", or why it failed.
-    seconds : that all finished cells took: "rows", those that were shared once, "fit" and "evaluate".
-    unlike : dataset, run and classifier where methods have read different rows of it, made in more than one place:
-        such methods do not pair.
+    cells : "done", "missing", or the error, by cell.
+    seconds : duration of all finished cells: "rows" (shared rows count once), "fit" and "evaluate".
+    unlike : dataset, run and classifier of which methods used different rows, computed on different machines. Such
+        methods cannot be paired.
     """
 
     cells: dict[Cell, str]
@@ -263,7 +263,7 @@ class State:
 
 
 def state_of(folder: str | Path) -> State:
-    """How far the experiment of a folder is, packed or not."""
+    """The state of the experiment in a folder, packed or not."""
     store, found = Store(folder), read_all(folder)
     cells = {}
     for cell, key in cells_of(store.manifest()).items():

@@ -1,13 +1,13 @@
-"""The folder of an experiment: cells, rows and failures, each a file that is there whole or not at all.
+"""The folder of an experiment: cells, rows and failures, each in a file that is written atomically.
 
 ====================  ================================================================================================
-experiment.json       the plan, its cells with their keys, the datasets' fingerprints
-cells/NAME.npz        a finished cell: estimates as 32-bit numbers, truth as counts, and about it in JSON
-rows/NAME.npz         what a classifier makes of a dataset; not needed any more once all cells are there
+experiment.json       the plan, its cells with their keys, the fingerprints of the datasets
+cells/NAME.npz        a finished cell: estimates as 32-bit numbers, truth as counts, metadata as JSON
+rows/NAME.npz         the rows of a dataset by a classifier; not needed once all cells are finished
 failed/NAME.json      why a cell failed
 ====================  ================================================================================================
 
-Names hold the key of what determines the content, so what a changed plan no longer asks for is not read.
+Names contain a key of everything that determines the content, so files of an older plan are not used.
 """
 
 import json
@@ -27,36 +27,36 @@ import numpy as np
 
 from quanet.arrays import FloatArray, LabelArray
 from quanet.errors import InvalidExperiment, QuanetWarning
-from quanet.evaluation.cells import Cell, Outcome
+from quanet.evaluation.cells import Cell, CellOutcome
 from quanet.evaluation.results import Results
-from quanet.experiments.manifest import MANIFEST, About, cells_of, read_manifest
+from quanet.experiments.manifest import MANIFEST, Metadata, cells_of, read_manifest
 from quanet.files import replacing
 
 LOCK = ".lock"
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole, or not at all."""
+    """Write a file atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
             file.write(content)
     except OSError as error:
         raise InvalidExperiment(
-            f"{path} cannot be written: {error.strerror or error}. Finished cells are kept; make room, then run again."
+            f"{path} cannot be written: {error.strerror or error}. Finished cells are kept. Free space and run again."
         ) from error
 
 
-def to_npz(arrays: Mapping[str, Any], about: About, *, compressed: bool) -> bytes:
-    """Arrays and what is to say of them, as the bytes of one file."""
-    said = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+def to_npz(arrays: Mapping[str, Any], about: Metadata, *, compressed: bool) -> bytes:
+    """Arrays and metadata as the bytes of one file."""
+    metadata = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     buffer = BytesIO()
-    (np.savez_compressed if compressed else np.savez)(buffer, about=said, **arrays)
+    (np.savez_compressed if compressed else np.savez)(buffer, about=metadata, **arrays)
     return buffer.getvalue()
 
 
-def from_npz(path: Path) -> tuple[dict[str, Any], About]:
-    """What `to_npz` wrote; an error if the file is damaged."""
+def from_npz(path: Path) -> tuple[dict[str, Any], Metadata]:
+    """Read a file of `to_npz`. Raises `InvalidExperiment` if it is damaged."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -67,7 +67,7 @@ def from_npz(path: Path) -> tuple[dict[str, Any], About]:
 
 
 def name_of(*words: Any, key: str) -> str:
-    """A file's name: the words as far as any file system takes them, and the start of the key.
+    """A file name: the words, without special characters, and the start of the key.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def name_of(*words: Any, key: str) -> str:
 
 
 def encode_results(results: Results) -> dict[str, Any]:
-    """Estimates of all classes but the last, which follows from them, and the truth as counts."""
+    """Estimates of all classes but the last, which is redundant, and the truth as counts."""
     counts = np.rint(results.truth * results.sizes[:, None]).astype(np.uint32)
     if counts.max(initial=0) < 2**16:
         counts = counts.astype(np.uint16)
@@ -86,89 +86,91 @@ def encode_results(results: Results) -> dict[str, Any]:
 
 
 def decode_results(arrays: Mapping[str, Any], classes: LabelArray) -> Results:
-    """What `encode_results` was given, its estimates to 7 digits."""
+    """The inverse of `encode_results`, with 7 digits of the estimates."""
     counts = arrays["truth"].astype(np.intp)
     first = arrays["estimate"].astype(float)
     if counts.ndim != 2 or first.shape != (len(counts), len(classes) - 1) or counts.shape[1] != len(classes):
-        raise InvalidExperiment(f"estimates {first.shape} and counts {counts.shape} do not fit {len(classes)} classes.")
+        raise InvalidExperiment(
+            f"Estimates {first.shape}, counts {counts.shape} and {len(classes)} classes do not match."
+        )
     sizes = counts.sum(axis=1)
     estimate: FloatArray = np.column_stack([first, np.maximum(1 - first.sum(axis=1), 0)])
     return Results(counts / sizes[:, None], estimate, classes, sizes, np.arange(len(sizes)))
 
 
 class Store:
-    """An experiment's folder.
+    """The folder of an experiment.
 
     Parameters
     ----------
-    folder : made when something is written.
+    folder : created when something is written.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
     def cell_path(self, cell: Cell, key: str) -> Path:
-        """Where a finished cell is."""
+        """The file of a finished cell."""
         return self.folder / "cells" / f"{name_of(*cell, key=key)}.npz"
 
     def failure_path(self, cell: Cell, key: str) -> Path:
-        """Where it is said why a cell failed."""
+        """The file of a failed cell."""
         return self.folder / "failed" / f"{name_of(*cell, key=key)}.json"
 
     def rows_path(self, dataset: str, classifier: str, key: str) -> Path:
-        """Where a classifier's rows are."""
+        """The file of the rows of a classifier."""
         return self.folder / "rows" / f"{name_of(dataset, classifier, key=key)}.npz"
 
-    def write_manifest(self, manifest: About) -> None:
-        """Say what belongs to the experiment."""
+    def write_manifest(self, manifest: Metadata) -> None:
+        """Write the manifest."""
         write(self.folder / MANIFEST, json.dumps(manifest, indent=1).encode())
 
-    def manifest(self) -> About:
-        """What belongs to the experiment."""
+    def manifest(self) -> Metadata:
+        """Read the manifest."""
         return read_manifest(self.folder)
 
     def exists(self) -> bool:
-        """Whether an experiment was begun here."""
+        """Whether the folder contains an experiment."""
         return (self.folder / MANIFEST).exists()
 
     def is_packed(self) -> bool:
-        """Whether the folder holds results in their compact form."""
+        """Whether the folder contains a packed experiment."""
         return self.exists() and "packed" in self.manifest()
 
-    def write_cell(self, cell: Cell, key: str, results: Results, about: About) -> None:
-        """Keep a finished cell, and forget that it failed before."""
-        said = {"cell": list(cell), "key": key, "classes": results.classes.tolist(), **about}
-        write(self.cell_path(cell, key), to_npz(encode_results(results), said, compressed=True))
+    def write_cell(self, cell: Cell, key: str, results: Results, about: Metadata) -> None:
+        """Write a finished cell, and delete an earlier failure."""
+        metadata = {"cell": list(cell), "key": key, "classes": results.classes.tolist(), **about}
+        write(self.cell_path(cell, key), to_npz(encode_results(results), metadata, compressed=True))
         self.failure_path(cell, key).unlink(missing_ok=True)
 
-    def read_cell(self, cell: Cell, key: str) -> tuple[Outcome, About]:
-        """A finished cell and what is to say about it; an error if it is damaged."""
+    def read_cell(self, cell: Cell, key: str) -> tuple[CellOutcome, Metadata]:
+        """Read a finished cell and its metadata. Raises `InvalidExperiment` if it is damaged."""
         path = self.cell_path(cell, key)
         arrays, about = from_npz(path)
         try:
             if about["key"] != key:
-                raise InvalidExperiment(f"{path} is another cell's.")
+                raise InvalidExperiment(f"{path} belongs to a different cell.")
             results = decode_results(arrays, np.array(about["classes"]))
-            return Outcome(results, np.array(about["prior"]), float(about["seconds"]["fit"])), about
+            return CellOutcome(results, np.array(about["prior"]), float(about["seconds"]["fit"])), about
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidExperiment(f"{path} is damaged: {error!r}.") from error
 
     def write_failure(self, cell: Cell, key: str, reason: str, traceback: str) -> None:
-        """Keep why a cell failed."""
-        said = {"cell": list(cell), "key": key, "error": reason, "traceback": traceback}
-        write(self.failure_path(cell, key), json.dumps(said, indent=1).encode())
+        """Write why a cell failed."""
+        failure = {"cell": list(cell), "key": key, "error": reason, "traceback": traceback}
+        write(self.failure_path(cell, key), json.dumps(failure, indent=1).encode())
 
     def failure(self, cell: Cell, key: str) -> str:
-        """Why a cell failed, or nothing."""
+        """Why a cell failed, or an empty string."""
         try:
             return str(json.loads(self.failure_path(cell, key).read_bytes())["error"])
         except FileNotFoundError:
             return ""
         except (OSError, ValueError, KeyError) as error:
-            return f"not known any more: {error}"
+            return f"unknown: its file is damaged ({error})"
 
     def is_whole(self, path: Path) -> bool:
-        """Whether a file is there and can be read; one that cannot is set aside, with a warning."""
+        """Whether a file exists and can be read. A damaged file is renamed, with a warning."""
         if not path.exists():
             return False
         try:
@@ -179,7 +181,7 @@ class Store:
         return True
 
     def has_cell(self, cell: Cell, key: str) -> bool:
-        """Whether a cell is finished; one that is damaged is set aside, with a warning."""
+        """Whether a cell is finished. A damaged file is renamed, with a warning."""
         if not self.cell_path(cell, key).exists():
             return False
         try:
@@ -190,54 +192,54 @@ class Store:
         return True
 
     def set_aside(self, path: Path, reason: str) -> None:
-        """Rename a damaged file, so that it is made again and can be looked at."""
+        """Rename a damaged file, so that it is computed again and can be inspected."""
         try:
             path.replace(path.with_name(f"{path.name}.bad"))
-            reason += f" It is now {path.name}.bad, and will be made again."
-        except OSError as error:  # whoever only reads may have no right to rename
-            reason += f" It is left out, and stays where it is: {error.strerror}."
+            reason += f" It was renamed to {path.name}.bad and will be computed again."
+        except OSError as error:  # no permission to write
+            reason += f" It is ignored but cannot be renamed: {error.strerror}."
         warnings.warn(reason, QuanetWarning, stacklevel=3)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Inside, no other runner works in the folder. A runner that was killed holds it no more."""
+        """Lock the folder against other runners within the block. The lock of a killed runner is released."""
         new = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = (self.folder / LOCK).open("a+", encoding="utf-8")
         except OSError as error:
-            raise InvalidExperiment(f"the folder {self.folder} cannot be used: {error.strerror}.") from error
+            raise InvalidExperiment(f"The folder {self.folder} cannot be used: {error.strerror}.") from error
         with file:
-            self._hold(file)
+            self._acquire(file)
             try:
                 yield
                 file.truncate(0)
             finally:
-                if not (self.folder / MANIFEST).exists():  # refused before it began
+                if not (self.folder / MANIFEST).exists():  # the run did not start
                     (self.folder / LOCK).unlink(missing_ok=True)
-                    with suppress(OSError):  # where something else is in it
+                    with suppress(OSError):  # not empty
                         for folder in new:
                             folder.rmdir()
 
-    def _hold(self, file: IO[str]) -> None:
-        """Take the lock of an open file, and say in it whose it is."""
+    def _acquire(self, file: IO[str]) -> None:
+        """Lock an open file, and write into it which process holds the lock."""
         try:
             _lock(file.fileno())
         except OSError as error:
             file.seek(0)
             raise InvalidExperiment(
                 f"{self.folder} is in use by another runner ({file.read().strip() or 'just starting'}). "
-                "Wait for it, stop it, or choose another folder with --output."
+                "Wait for it, stop it, or choose a different folder with --output."
             ) from error
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename if hasattr(os, 'uname') else 'this machine'}")
         file.flush()
-        for left_over in self.folder.glob("*/.*.new"):  # of a runner that was killed while it wrote
+        for left_over in self.folder.glob("*/.*.new"):  # of a runner that was killed while writing
             left_over.unlink(missing_ok=True)
 
 
 def _lock(descriptor: int) -> None:
-    """Take a file's lock, which the system frees when the process ends, however it ends."""
+    """Lock a file. The operating system releases the lock when the process ends."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -248,13 +250,13 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def read_cells(folder: str | Path) -> dict[Cell, Outcome]:
-    """Every finished cell of an experiment's folder, packed or not, in the order of its plan."""
+def read_cells(folder: str | Path) -> dict[Cell, CellOutcome]:
+    """The finished cells of an experiment folder, packed or not, in the order of the plan."""
     return {cell: outcome for cell, (outcome, _) in read_all(folder).items()}
 
 
-def read_all(folder: str | Path) -> dict[Cell, tuple[Outcome, About]]:
-    """The same, with what is said about every cell: settings, seconds, versions, hardware."""
+def read_all(folder: str | Path) -> dict[Cell, tuple[CellOutcome, Metadata]]:
+    """As `read_cells`, with the metadata of each cell: settings, times, versions, hardware."""
     place = Path(folder)
     manifest = read_manifest(place)
     if "packed" in manifest:

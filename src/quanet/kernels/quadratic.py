@@ -55,6 +55,21 @@ def simplex_quadratic(quadratic: FloatArray, linear: FloatArray, point: FloatArr
 
 
 @compiled
+def newton_target(hessian: FloatArray, gradient: FloatArray, point: FloatArray, ridge: float) -> FloatArray:
+    """Where a Newton step over the simplex leads from `point`, to maximise a concave function.
+
+    `hessian` is minus its second derivatives; `ridge` times the mean of its diagonal is added to that diagonal.
+    """
+    k = len(point)
+    added = ridge * np.trace(hessian) / k
+    for c in range(k):
+        hessian[c, c] += added
+    target = point.copy()
+    simplex_quadratic(hessian, gradient + hessian @ point, target)
+    return target
+
+
+@compiled
 def simplex_quadratics(quadratic: FloatArray, linears: FloatArray, out: FloatArray) -> None:
     """Run `simplex_quadratic` on every row of `linears` and `out` with one and the same matrix."""
     for i in range(len(linears)):

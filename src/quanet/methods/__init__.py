@@ -1,3 +1,1 @@
-"""The quantification methods, one family a file; `catalogue()` lists them all."""
-
-from quanet.methods.listing import catalogue as catalogue
+"""The quantification methods, one family a file; `quanet.catalogue` lists them all."""

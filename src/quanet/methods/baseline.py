@@ -1,4 +1,4 @@
-"""The floor: what an estimate is worth that never looks at the bag."""
+"""The baseline that ignores the bag: the training prevalences."""
 
 from typing import Any, ClassVar, Self
 
@@ -13,11 +13,11 @@ from quanet.methods.about import About
 
 
 class TrainPrevalence(Quantifier):
-    """Answers every bag with the training prevalences; a method that does no better has learnt nothing.
+    """The training prevalences, for every bag; a method that does no better has learned nothing.
 
     Parameters
     ----------
-    classifier : not used; it is there so that all methods can be made alike.
+    classifier : not used; accepted so that all methods can be built alike.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class TrainPrevalence(Quantifier):
     array([0.667, 0.333])
     """
 
-    about: ClassVar[About] = About("the training prevalences", "any", "nothing", "O(1)")
+    about: ClassVar[About] = About("baseline", "the training prevalences", "any", "nothing", "O(1)")
 
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier
@@ -35,7 +35,7 @@ class TrainPrevalence(Quantifier):
         self._learn_labels(X, y)
         return self
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """Rows of no columns: (n, 0)."""
         return np.empty((_num_samples(X), 0))
 

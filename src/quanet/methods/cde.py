@@ -1,15 +1,15 @@
 """Class distribution estimation: count, take the count for the prior, count again."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray
 from quanet.bags import check_rows
-from quanet.errors import InvalidSetting
+from quanet.base import AggregativeQuantifier
 from quanet.methods.about import About
-from quanet.methods.multiclass import TwoClasses
+from quanet.parameters import Constraints, whole
 
 EMPTY = 1e-12  # the least share, so that costs stay finite
 
@@ -37,7 +37,7 @@ def iterate_counts(scores: FloatArray, prior: float, *, tol: float = 1e-4, max_i
     return np.asarray(counted)
 
 
-class CDE(TwoClasses):
+class CDE(AggregativeQuantifier):
     """Class distribution estimation by iteration: counts at the costs that the last count implies.
 
     Xue and Weiss (2009) retrain a cost-sensitive classifier in each round; with posteriors that is a threshold.
@@ -45,8 +45,8 @@ class CDE(TwoClasses):
     Parameters
     ----------
     classifier : see `AggregativeQuantifier`.
-    tol : the change of the share at which a bag is settled.
-    max_iter : rounds at most.
+    tol : a bag has converged when its prevalence changes by less.
+    max_iter : maximum number of rounds.
 
     Examples
     --------
@@ -56,18 +56,13 @@ class CDE(TwoClasses):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("Xue and Weiss (2009)", "two", "posteriors", "O(n) a round")
+    about: ClassVar[About] = About("counting", "Xue and Weiss (2009)", "two", "posteriors", "O(n) a round")
+    allowed_values: ClassVar[Constraints] = {"max_iter": whole(1)}
 
     def __init__(self, classifier: Any = None, *, tol: float = 1e-4, max_iter: int = 100) -> None:
         self.classifier = classifier
         self.tol = tol
         self.max_iter = max_iter
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,)."""
-        if self.max_iter < 1:
-            raise InvalidSetting(f"max_iter is a whole number of at least 1; got {self.max_iter!r}.")
-        return super().fit(X, y)
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count, move the threshold, count again: (..., n, 2) -> (..., 2)."""

@@ -15,10 +15,10 @@ from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
+from quanet.methods.solvers import simplex_least_squares
 from quanet.simplex import count
-from quanet.solvers import simplex_least_squares
 
-SINGULAR = 1e-6  # rates whose smallest singular value is below this cannot be told apart
+SINGULAR = 1e-6  # rates whose smallest singular value is below this cannot be separated
 PULL = 1e-4  # weight of the plain count in directions that rates leave open: small, and far above rounding errors
 
 
@@ -115,9 +115,9 @@ def open_directions(rates: FloatArray) -> FloatArray:
 class CC(AggregativeQuantifier):
     """Classify and count: the share of instances that the classifier assigns to each class.
 
-    The baseline that every method must beat: its errors do not cancel once prevalences move. A classifier without
-    `predict_proba` is fine here. It learns nothing from held-out instances, so its estimates are never shrunk
-    (`quanet.shrinkage`).
+    The baseline that every method must beat: its errors do not cancel when prevalences change. The classifier needs no
+    `predict_proba`. It learns nothing from held-out instances, so its estimates are never shrunk
+    (`quanet.held_out`).
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class CC(AggregativeQuantifier):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Forman (2008)", "any", "posteriors", "O(n k)")
+    about: ClassVar[About] = About("counting", "Forman (2008)", "any", "posteriors", "O(n k)")
 
     _counts_labels: ClassVar[bool] = True
 
@@ -144,7 +144,7 @@ class CC(AggregativeQuantifier):
 class PCC(AggregativeQuantifier):
     """Probabilistic classify and count: the mean posterior of each class (Bella et al. 2010).
 
-    As those of `CC`, its estimates are never shrunk.
+    Its estimates are never shrunk, as with `CC`.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class PCC(AggregativeQuantifier):
     array([0.6, 0.4])
     """
 
-    about: ClassVar[About] = About("Bella et al. (2010)", "any", "posteriors", "O(n k)")
+    about: ClassVar[About] = About("counting", "Bella et al. (2010)", "any", "posteriors", "O(n k)")
 
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier
@@ -167,7 +167,7 @@ class PCC(AggregativeQuantifier):
 
 
 class _Adjusted(AggregativeQuantifier):
-    """What ACC and PACC share: the warning when the rates say nothing."""
+    """Base of ACC and PACC: the warning if the rates cannot separate the classes."""
 
     rates_: FloatArray
 
@@ -176,8 +176,8 @@ class _Adjusted(AggregativeQuantifier):
         if is_singular(rates):
             found = f"tpr = fpr = {rates[1, 1]:.3g}" if len(rates) == 2 else "its rates are linearly dependent"
             warnings.warn(
-                f"{type(self).__name__} cannot tell all classes apart by this classifier's errors ({found}); where it "
-                f"cannot, it stays with {plain}'s estimate. A better classifier or more labelled instances help.",
+                f"{type(self).__name__} cannot separate all classes with this classifier ({found}). Where it "
+                f"cannot, it returns {plain}'s estimate. Use a better classifier or more labelled instances.",
                 QuanetWarning,
                 stacklevel=4,
             )
@@ -186,7 +186,7 @@ class _Adjusted(AggregativeQuantifier):
 class ACC(_Adjusted):
     """Adjusted classify and count: CC corrected by the rates at which classes are confused (Forman 2008).
 
-    The rates are counted on out-of-fold predictions. A classifier without `predict_proba` is fine here.
+    The rates are counted on out-of-fold predictions. The classifier needs no `predict_proba`.
 
     Parameters
     ----------
@@ -198,14 +198,14 @@ class ACC(_Adjusted):
 
     Examples
     --------
-    Half of the "no" are taken for "yes", so only the surplus over that counts:
+    Half of the "no" are classified as "yes", so only the surplus counts:
 
     >>> posteriors, labels = [[0.9, 0.1], [0.1, 0.9], [0.1, 0.9], [0.2, 0.8]], ["no", "no", "yes", "yes"]
     >>> ACC("precomputed").fit(posteriors, labels).predict([[0.3, 0.7], [0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Forman (2008)", "any", "posteriors", "O(n k + k^3)")
+    about: ClassVar[About] = About("counting", "Forman (2008)", "any", "posteriors", "O(n k + k^3)")
 
     _counts_labels: ClassVar[bool] = True
 
@@ -235,7 +235,7 @@ class PACC(_Adjusted):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Bella et al. (2010)", "any", "posteriors", "O(n k + k^3)")
+    about: ClassVar[About] = About("counting", "Bella et al. (2010)", "any", "posteriors", "O(n k + k^3)")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self._keep_rates(soft_rates(posteriors, codes), "PCC")

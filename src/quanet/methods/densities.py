@@ -6,30 +6,19 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.errors import InvalidSetting
 from quanet.methods.kernel_means import scaled_squares
+from quanet.parameters import Constraint
 
 NARROWEST = 1e-5  # below it a posterior's rounding matters
 
 
-def check_bandwidth(bandwidth: Any) -> float:
-    """A bandwidth as a number, or an error that says what is wrong with it.
+def _is_bandwidth(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and NARROWEST <= float(value) < np.inf
 
-    Examples
-    --------
-    >>> check_bandwidth(0.1)
-    0.1
-    """
-    if not isinstance(bandwidth, Real) or isinstance(bandwidth, bool) or not np.isfinite(float(bandwidth)):
-        raise InvalidSetting(f"bandwidth is a number above 0, such as 0.1; got {bandwidth!r}.")
-    if bandwidth <= 0:
-        raise InvalidSetting(f"bandwidth is above 0; got {bandwidth!r}.")
-    if bandwidth < NARROWEST:
-        raise InvalidSetting(
-            f"bandwidth {bandwidth!r} is so narrow that every posterior is a class of its own. "
-            f"Take at least {NARROWEST}; 0.01 to 0.2 is usual, and GridSearchQ finds one."
-        )
-    return float(bandwidth)
+
+BANDWIDTH = Constraint(
+    f"a number of at least {NARROWEST}", _is_bandwidth, "0.01 to 0.2 is usual; GridSearchQ can choose it."
+)
 
 
 def log_densities(rows: FloatArray, centres: FloatArray, starts: IntArray, *, bandwidth: float) -> FloatArray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quanet.arrays import FloatArray
-from quanet.errors import InvalidSetting
+from quanet.parameters import instance_of, one_of
 
 Elementwise = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -79,17 +79,16 @@ DIVERGENCES: dict[str, Divergence] = {
     )
 }
 
+DIVERGENCE = one_of(*DIVERGENCES) | instance_of(Divergence, "a Divergence")
+
 
 def find_divergence(divergence: str | Divergence) -> Divergence:
-    """The divergence of that name, or one's own as it is.
+    """The divergence with this name; a `Divergence` is returned as it is.
 
     Examples
     --------
     >>> find_divergence("topsoe").name
     'topsoe'
     """
-    if isinstance(divergence, Divergence):
-        return divergence
-    if divergence not in DIVERGENCES:
-        raise InvalidSetting(f"divergence is one of {', '.join(DIVERGENCES)}, or a Divergence; got {divergence!r}.")
-    return DIVERGENCES[divergence]
+    DIVERGENCE.check("divergence", divergence)
+    return divergence if isinstance(divergence, Divergence) else DIVERGENCES[divergence]

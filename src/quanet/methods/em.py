@@ -1,7 +1,7 @@
-"""Maximum likelihood under prior shift: only the prevalences changed, so they are all there is to find."""
+"""Maximum likelihood under prior shift: only the prevalences differ from the training data."""
 
 import warnings
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
-from quanet.calibration import TINY, Calibration, calibrate
-from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.classifiers.calibration import METHODS, TINY, Calibration, calibrate
+from quanet.errors import QuanetWarning
 from quanet.methods.about import About
-from quanet.solvers import mixture_weights
+from quanet.methods.solvers import maximum_likelihood
+from quanet.parameters import Constraints, none_or, one_of
 
 FIRST_STOP = 12  # EM's first steps can be short far from the optimum; QuaPy stops no earlier either
 
@@ -26,7 +27,7 @@ def expectation_maximization(
 
     .. math:: p_c \leftarrow \frac1n \sum_i \frac{p_c\, \pi_{ic} / \rho_c}{\sum_{c'} p_{c'}\, \pi_{ic'} / \rho_{c'}}
 
-    A bag stops by itself, when the mean change over classes falls below `tol`, after 12 steps at the earliest. The
+    Each bag stops when the mean change over classes falls below `tol`, after 12 steps at the earliest. The
     second value returned is the number of bags that did not settle within `max_iter` steps.
 
     Examples
@@ -50,26 +51,13 @@ def expectation_maximization(
     return prevalences.reshape(*posteriors.shape[:-2], k), unsettled
 
 
-def maximum_likelihood(
-    posteriors: FloatArray, prior: FloatArray, *, tol: float = 1e-6, max_iter: int = 1000
-) -> tuple[FloatArray, int]:
-    """The prevalences that EM approaches, exactly, by Newton's method: (..., n, k), (k,) -> (..., k).
-
-    Examples
-    --------
-    >>> posteriors = np.array([[0.8, 0.2], [0.2, 0.8], [0.2, 0.8]])
-    >>> prevalences, unsettled = maximum_likelihood(posteriors, np.array([0.5, 0.5]))
-    >>> prevalences.round(4), unsettled
-    (array([0.2222, 0.7778]), 0)
-    """
-    return mixture_weights(posteriors, prior, scale=1 / prior, tol=tol, max_iter=max_iter)
-
-
 SOLVERS = {"newton": maximum_likelihood, "em": expectation_maximization}
 
 
 class Calibrated(AggregativeQuantifier):
-    """Base of the methods that take posteriors at their word, and so calibrate them on out-of-fold ones first."""
+    """Base of the methods that need calibrated posteriors: they are calibrated on out-of-fold ones first."""
+
+    allowed_values: ClassVar[Constraints] = {"calibration": none_or(one_of(*METHODS))}
 
     calibration_: Calibration
 
@@ -87,28 +75,27 @@ class Calibrated(AggregativeQuantifier):
     def _calibrated(self, posteriors: FloatArray) -> FloatArray:
         return posteriors if self.calibration is None else self.calibration_(posteriors)
 
-    def represent(self, X: Any) -> FloatArray:
-        """Calibrated posteriors of every instance: (n, k)."""
-        return self._calibrated(super().represent(X))
+    def rows(self, inputs: ArrayLike) -> FloatArray:
+        """Calibrated posteriors: (n, k) -> (n, k)."""
+        return self._calibrated(super().rows(inputs))
 
 
 class EMQ(Calibrated):
     """Expectation maximization quantifier (SLD): the prevalences under which the bag is most likely.
 
     Saerens, Latinne and Decaestecker (2002) find them by EM; the likelihood is concave, so Newton's method finds the
-    same point, exactly and sooner. Posteriors that are off mislead it, so they are calibrated on out-of-fold ones first
+    same point, exactly and sooner. It needs calibrated posteriors, so they are calibrated on out-of-fold ones first
     (Alexandari, Kundaje and Shrikumar 2020).
 
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
-    calibration : "bcts", "platt", "temperature", "vector", "nbvs" (see `quanet.calibration`), or None for none.
+    calibration : "bcts", "platt", "temperature", "vector", "nbvs" (see `quanet.calibrate`), or None for no calibration.
     prior : what posteriors are divided by: "labels", the training prevalences, or "posteriors", the mean of out-of-fold
-        posteriors, which Alexandari et al. prefer. The two are the same after "bcts" and "vector", whose shifts see
-        to that.
+        posteriors, which Alexandari et al. prefer. The two are the same after "bcts" and "vector".
     solver : "newton", exact, or "em", which stops short of the optimum when its steps are small.
-    tol : the change of prevalences, in one step, at which a bag is settled.
-    max_iter : steps at most.
+    tol : a bag has converged when its prevalences change by less in one step.
+    max_iter : maximum number of steps.
 
     Notes
     -----
@@ -122,7 +109,11 @@ class EMQ(Calibrated):
     array([0.222, 0.778])
     """
 
-    about: ClassVar[About] = About("Saerens, Latinne and Decaestecker (2002)", "any", "posteriors", "O(n k^2) a step")
+    about: ClassVar[About] = About(
+        "likelihood", "Saerens, Latinne and Decaestecker (2002)", "any", "posteriors", "O(n k^2) a step"
+    )
+
+    allowed_values: ClassVar[Constraints] = {"solver": one_of(*SOLVERS), "prior": one_of("labels", "posteriors")}
 
     def __init__(
         self,
@@ -143,14 +134,6 @@ class EMQ(Calibrated):
 
     mean_posterior_: FloatArray
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and its calibration."""
-        if self.solver not in SOLVERS:
-            raise InvalidSetting(f"solver is one of {', '.join(SOLVERS)}; got {self.solver!r}.")
-        if self.prior not in {"labels", "posteriors"}:
-            raise InvalidSetting(f"prior is one of labels, posteriors; got {self.prior!r}.")
-        return super().fit(X, y)
-
     def _learns_from_posteriors(self) -> bool:
         return self.calibration is not None or self.prior == "posteriors"
 
@@ -168,7 +151,7 @@ class EMQ(Calibrated):
         if unsettled:
             warnings.warn(
                 f"EMQ did not settle within {self.max_iter} steps on {unsettled} bags. "
-                "Raise max_iter or tol, or take solver='newton'.",
+                "Raise max_iter or tol, or use solver='newton'.",
                 QuanetWarning,
                 stacklevel=2,
             )

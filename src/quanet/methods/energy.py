@@ -1,22 +1,20 @@
 """Posteriors matched without bins: energy distance, Cramér-von Mises, ordered scores, quantiles."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
-from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
-from quanet.methods.kernel_means import Distances
+from quanet.methods.kernel_means import METRIC, Distances
 from quanet.methods.matcher import posterior_columns
 from quanet.methods.matching import MatchingQuantifier
-from quanet.methods.multiclass import check_two_classes
 from quanet.methods.representations import Representation
+from quanet.parameters import Constraints, whole
 
 FINE = 1000  # steps of prevalence at which a mixture's quantiles are tabled; between them they are nearly straight
 
@@ -43,11 +41,14 @@ class EDy(MatchingQuantifier):
     """
 
     about: ClassVar[About] = About(
+        "matching",
         "Kawakubo et al. (2016); Castaño et al. (2023)",
         "any",
         "posteriors",
         "O(k^2 log m) an instance, once; O(n k) a bag",
     )
+
+    allowed_values: ClassVar[Constraints] = {"metric": METRIC}
 
     def __init__(self, classifier: Any = None, *, metric: str = "manhattan", cv: Any = 5) -> None:
         super().__init__(classifier, cv=cv)
@@ -78,7 +79,7 @@ class CvMy(AggregativeQuantifier):
     array([0.1, 0.3, 0.6])
     """
 
-    about: ClassVar[About] = About("Castaño et al. (2023)", "any", "posteriors", "O(n k (log n + k^2))")
+    about: ClassVar[About] = About("matching", "Castaño et al. (2023)", "any", "posteriors", "O(n k (log n + k^2))")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         k = len(self.classes_)
@@ -97,10 +98,9 @@ class CvMy(AggregativeQuantifier):
         both = [-np.diff(sums, axis=1) for sums in (self.above_, self.beyond_)]
         self.base_ = 0.5 * sum(np.einsum("jma,jmb->ab", part, part) for part in both)
 
-    def represent(self, X: Any) -> FloatArray:
+    def rows(self, inputs: ArrayLike) -> FloatArray:
         """Posteriors, and how many training posteriors are not above and how many are below them: (n, 3 c)."""
-        check_is_fitted(self, "classifier_")
-        columns = posterior_columns(super().represent(X))
+        columns = posterior_columns(super().rows(inputs))
         pairs = list(zip(columns.T, self.sorted_.T, strict=True))
         ranks = [
             np.stack([np.searchsorted(values, column, side=side) for column, values in pairs], axis=1)
@@ -132,18 +132,11 @@ def _from_here_on(values: FloatArray) -> FloatArray:
 
 
 class _OfScores(AggregativeQuantifier):
-    """What SORD and QUANTy share: two classes, and the second's posterior as a score."""
+    """Base of SORD and QUANTy: two classes, and the second's posterior as a score."""
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and learn the scores of each class."""
-        self._learn_labels(X, y)
-        check_two_classes(self)
-        return super().fit(X, y)
-
-    def represent(self, X: Any) -> FloatArray:
-        """Posterior of the second class: (n, 1)."""
-        check_is_fitted(self, "classifier_")
-        return super().represent(X)[:, 1:]
+    def rows(self, inputs: ArrayLike) -> FloatArray:
+        """Posterior of the second class: (n, k) -> (n, 1)."""
+        return super().rows(inputs)[:, 1:]
 
     def _sorted_bags(self, rows: ArrayLike) -> FloatArray:
         values = check_rows(rows, width=1)
@@ -168,7 +161,7 @@ class SORD(_OfScores):
     array([0.25, 0.75])
     """
 
-    about: ClassVar[About] = About("Maletzke et al. (2019)", "two", "posteriors", "O(n log n + m)")
+    about: ClassVar[About] = About("matching", "Maletzke et al. (2019)", "two", "posteriors", "O(n log n + m)")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         order = np.argsort(posteriors[:, 1], kind="stable")
@@ -247,15 +240,15 @@ class QUANTy(_OfScores):
     array([0.25, 0.75])
     """
 
-    about: ClassVar[About] = About("Castaño et al. (2023)", "two", "posteriors", "O(n log n)")
+    about: ClassVar[About] = About("matching", "Castaño et al. (2023)", "two", "posteriors", "O(n log n)")
+
+    allowed_values: ClassVar[Constraints] = {"quantiles": whole(1)}
 
     def __init__(self, classifier: Any = None, *, quantiles: int = 8, cv: Any = 5) -> None:
         super().__init__(classifier, cv=cv)
         self.quantiles = quantiles
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        if not isinstance(self.quantiles, int | np.integer) or self.quantiles < 1:
-            raise InvalidSetting(f"quantiles is a whole number of at least 1; got {self.quantiles!r}.")
         order = np.argsort(posteriors[:, 1], kind="stable")
         scores, members = posteriors[order, 1], np.eye(2)[codes[order]] / np.bincount(codes, minlength=2)
         mixed = [members @ [1 - share, share] for share in np.linspace(0, 1, FINE + 1)]

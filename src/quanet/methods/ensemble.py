@@ -7,20 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import ParameterGrid
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags, check_rows
 from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.classifiers import cross_fit, posteriors_of, resolve_classifier
+from quanet.classifiers.cross_fitting import cross_fit, posteriors_of, resolve_classifier
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.held_out import joint_shrinkage, members_are_quiet, shrinkage_of_members
 from quanet.methods.about import About
 from quanet.methods.multiclass import share_out
 from quanet.metrics import find_metric
+from quanet.parameters import Constraints, at_least, one_of, settings_of, whole
 from quanet.protocols import APP
-from quanet.shrinkage import joint_shrinkage, members_are_quiet, shrinkage_of_members
 from quanet.simplex import count, draw_uniformly
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
@@ -29,7 +29,7 @@ BINS = 8  # of the histograms of posteriors that "distribution" compares, as in 
 
 
 class _Many(Quantifier):
-    """What the two share: fitted members, whose rows stand side by side, or once if they all are the same."""
+    """Base of both: fitted members with their rows side by side, or once if they are the same for all."""
 
     members_: list[Any]
     widths_: IntArray
@@ -39,17 +39,17 @@ class _Many(Quantifier):
         first = _safe_indexing(X, [0])
         self.members_ = members
         self.shared_ = all(_passes_on(member) for member in members)
-        heard = members[:1] if self.shared_ else members
-        self.widths_ = np.array([member.represent(first).shape[1] for member in heard])
+        distinct = members[:1] if self.shared_ else members
+        self.widths_ = np.array([member.represent(first).shape[1] for member in distinct])
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """The rows of all members side by side: (n, d1 + d2 + ...)."""
         check_is_fitted(self, "members_")
-        heard = self.members_[:1] if self.shared_ else self.members_
-        return np.concatenate([member.represent(X) for member in heard], axis=1)
+        distinct = self.members_[:1] if self.shared_ else self.members_
+        return np.concatenate([member.represent(X) for member in distinct], axis=1)
 
     def _estimates(self, rows: FloatArray) -> FloatArray:
-        """What each member says of its columns: (..., n, d1 + d2 + ...) -> (..., m, k)."""
+        """The estimates of each member from its columns: (..., n, d1 + d2 + ...) -> (..., m, k)."""
         parts = [rows] * len(self.members_) if self.shared_ else np.split(rows, self.widths_.cumsum()[:-1], axis=-1)
         found = [member.aggregate(part) for member, part in zip(self.members_, parts, strict=True)]
         return np.stack(found, axis=-2)
@@ -58,19 +58,22 @@ class _Many(Quantifier):
 def _passes_on(member: Any) -> bool:
     """Whether a member's rows are the posteriors of a classifier that was given, so that its copies have the same."""
     given = getattr(member, "classifier", None)
-    plain = getattr(type(member), "represent", None) is AggregativeQuantifier.represent
+    kind = type(member)
+    plain = all(
+        getattr(kind, name, None) is getattr(AggregativeQuantifier, name) for name in ("represent", "rows", "_read")
+    )
     return plain and (isinstance(given, FrozenEstimator) or (isinstance(given, str) and given == "precomputed"))
 
 
 class Median(_Many):
-    """The median over a grid of settings: of several equally good ones none has to be chosen.
+    """The median over a grid of settings, so that none of several equally good ones has to be chosen.
 
-    Each class's median is taken, and the shares are scaled to sum to one. HDy is published as such a median over
+    It is computed for each class and scaled to sum to one. HDy is published as such a median over
     numbers of bins (González-Castro, Alaiz-Rodríguez and Alegre 2013).
 
     Parameters
     ----------
-    quantifier : the one to set.
+    quantifier : the quantifier whose parameters vary.
     grid : names of parameters and values, or a list of such.
 
     Attributes
@@ -87,7 +90,11 @@ class Median(_Many):
     """
 
     about: ClassVar[About] = About(
-        "González-Castro, Alaiz-Rodríguez and Alegre (2013)", "any", "posteriors", "m times the quantifier's"
+        "composed",
+        "González-Castro, Alaiz-Rodríguez and Alegre (2013)",
+        "any",
+        "posteriors",
+        "m times the quantifier's",
     )
 
     def __init__(self, quantifier: Any, grid: Grid) -> None:
@@ -106,33 +113,9 @@ class Median(_Many):
         return self
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
-        """The median of what the members say: (..., n, d1 + d2 + ...) -> (..., k)."""
+        """The median of the members' estimates: (..., n, d1 + d2 + ...) -> (..., k)."""
         estimates = self._estimates(check_rows(rows, width=self.widths_.sum()))
         return share_out(np.median(estimates, axis=-2), self.prior_)
-
-
-def settings_of(quantifier: Any, grid: Any) -> list[dict[str, Any]]:
-    """Every setting of a grid, or an error that names the parameter that does not exist or has no values.
-
-    Examples
-    --------
-    >>> from quanet import SVMQ
-    >>> settings_of(SVMQ(), {"C": [1, 10]})
-    [{'C': 1}, {'C': 10}]
-    """
-    try:
-        settings = [dict(setting) for setting in ParameterGrid(grid)]
-    except (TypeError, ValueError) as error:
-        raise InvalidSetting(
-            f"grid gives each parameter a list of values, such as {{'C': [1, 10]}}: {error}"
-        ) from error
-    known = quantifier.get_params()
-    unknown = sorted({name for setting in settings for name in setting} - set(known))
-    if unknown:
-        raise InvalidSetting(
-            f"{type(quantifier).__name__} has no parameter {unknown[0]!r}; it has {', '.join(known) or 'none'}."
-        )
-    return settings
 
 
 def by_first_appearance(codes: IntArray, k: int) -> IntArray:
@@ -162,22 +145,22 @@ def histograms(posteriors: FloatArray) -> FloatArray:
 class Ensemble(_Many):
     r"""Copies of a quantifier, each trained on a bag of another prevalence (Pérez-Gállego, Quevedo and del Coz 2017).
 
-    Which of them are heard depends on `policy` (2017; 2019):
+    `policy` decides which of them are used (2017; 2019):
 
     - "average": all;
-    - "prevalence": those trained at prevalences nearest to what all say on average (squared error);
+    - "prevalence": those trained at prevalences nearest to the mean estimate of all (squared error);
     - "distribution": those trained on posteriors most like the bag's: Hellinger distance of histograms of 8 bins, of
       one classifier for all, averaged over classes;
-    - "accuracy": those that do best on the other members' training bags, whatever the bag.
+    - "accuracy": those that do best on the other members' training bags, the same for every bag.
 
     Parameters
     ----------
-    quantifier : the one to copy.
-    size : how many copies.
+    quantifier : the quantifier to copy.
+    size : number of copies.
     policy : as above.
-    kept : how many are heard, if not all.
+    kept : number of copies that are used, unless all are.
     least : instances of every class in a training bag, at least.
-    metric : what "accuracy" means, by name or function.
+    metric : the error that "accuracy" compares, by name or function.
     random_state : seed of the training bags.
 
     Attributes
@@ -197,7 +180,16 @@ class Ensemble(_Many):
     array([0.6, 0.4])
     """
 
-    about: ClassVar[About] = About("Pérez-Gállego et al. (2017, 2019)", "any", "posteriors", "m times the quantifier's")
+    about: ClassVar[About] = About(
+        "composed", "Pérez-Gállego et al. (2017, 2019)", "any", "posteriors", "m times the quantifier's"
+    )
+
+    allowed_values: ClassVar[Constraints] = {
+        "policy": one_of(*POLICIES),
+        "size": whole(1),
+        "kept": whole(1),
+        "least": at_least(1),
+    }
 
     def __init__(
         self,
@@ -222,7 +214,8 @@ class Ensemble(_Many):
         """Draw training bags from instances X and labels y (n,), and fit a copy to each."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
-        self._check_settings()
+        if self.policy == "accuracy" and find_metric(self.metric).per_class:
+            raise InvalidSetting(f"{self.metric} is one number per class; policy 'accuracy' needs one per bag.")
         bags = self._draw(codes)
         y = self.classes_[codes]
         with members_are_quiet():
@@ -240,15 +233,6 @@ class Ensemble(_Many):
         elif self.policy == "accuracy":
             self._keep_best(X, bags)
         return self
-
-    def _check_settings(self) -> None:
-        if self.policy not in POLICIES:
-            raise InvalidSetting(f"policy is one of {', '.join(POLICIES)}; got {self.policy!r}.")
-        for name in ("size", "kept", "least"):
-            if getattr(self, name) < 1:
-                raise InvalidSetting(f"{name} is a whole number of at least 1; got {getattr(self, name)!r}.")
-        if self.policy == "accuracy" and find_metric(self.metric).per_class:
-            raise InvalidSetting(f"{self.metric} is one number for each class; accuracy needs one for a bag.")
 
     def _draw(self, codes: IntArray) -> Bags:
         """Training bags of all sizes' worth, at prevalences uniform but for `least` instances of every class."""
@@ -275,15 +259,15 @@ class Ensemble(_Many):
         self.prevalences_ = self.prevalences_[best]
         self._keep([self.members_[at] for at in best], X)
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """The rows of all members side by side, and the common classifier's if distributions are compared: (n, d)."""
-        rows = super().represent(X)
+        rows = super()._read(X)
         if self.classifier_ is None:
             return rows
         return np.concatenate([rows, posteriors_of(self.classifier_, X, self.classes_)], axis=1)
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
-        """The mean of what the chosen members say: (..., n, d) -> (..., k)."""
+        """The mean of the chosen members' estimates: (..., n, d) -> (..., k)."""
         own = int(self.widths_.sum())
         common = 0 if self.classifier_ is None else len(self.classes_)
         values = check_rows(rows, width=own + common)

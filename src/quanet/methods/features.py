@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.classifiers.text import TextClassifier, is_text
+from quanet.errors import InvalidData
 from quanet.methods.about import About
-from quanet.methods.divergences import Divergence
-from quanet.methods.kernel_means import Distances, GaussianKernel
+from quanet.methods.divergences import DIVERGENCE, Divergence
+from quanet.methods.kernel_means import METRIC, Distances, GaussianKernel
 from quanet.methods.matcher import Matcher
-from quanet.methods.representations import Representation
-from quanet.text import TextClassifier, is_text
+from quanet.methods.representations import GAMMA, REPRESENTATION, Representation
+from quanet.parameters import Constraint, Constraints, none_or
 
 
 class FeatureQuantifier(Quantifier):
@@ -29,8 +30,12 @@ class FeatureQuantifier(Quantifier):
     Parameters
     ----------
     features : what turns instances into numbers: anything with `fit` and `transform`, or a fitted one in
-        ``FrozenEstimator``. None takes a matrix of numbers as it is, and the embedding of `TextClassifier` for texts.
+        ``FrozenEstimator``. None uses a matrix of numbers as it is, and the embedding of `TextClassifier` for texts.
     """
+
+    allowed_values: ClassVar[Constraints] = {
+        "features": none_or(Constraint("an estimator with transform", lambda value: hasattr(value, "transform")))
+    }
 
     def __init__(self, features: Any = None) -> None:
         self.features = features
@@ -39,8 +44,6 @@ class FeatureQuantifier(Quantifier):
         """Learn what the features of each class look like from instances X and labels y (n,)."""
         codes = self._learn_labels(X, y)
         features = TextClassifier() if self.features is None and is_text(X) else self.features
-        if features is not None and not hasattr(features, "transform"):
-            raise InvalidSetting(f"features is something with a transform, or None; {features} has none.")
         if features is None or isinstance(features, FrozenEstimator):
             self.features_ = features
         else:
@@ -51,7 +54,7 @@ class FeatureQuantifier(Quantifier):
         self._fit_rows(rows, codes)
         return self
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """What bags are summarised from, for every instance: (n, d)."""
         check_is_fitted(self, "columns_")
         return self._encode(self._numbers(X))
@@ -59,26 +62,24 @@ class FeatureQuantifier(Quantifier):
     def _numbers(self, X: Any) -> FloatArray:
         values = X if self.features_ is None else self.features_.transform(X)
         if self.features_ is None and is_text(values):
-            raise InvalidData(
-                f"{type(self).__name__} was fitted to numbers, and X is texts. Give it texts to learn from too."
-            )
+            raise InvalidData(f"{type(self).__name__} was fitted to numbers, but X contains texts. Fit it to texts.")
         if hasattr(values, "toarray"):
             values = values.toarray()
         try:
             rows = np.asarray(values, dtype=float)
         except (TypeError, ValueError) as error:
             raise InvalidData(
-                f"{type(self).__name__} reads numbers, and X is not all numbers: {error}. "
-                "Give features=, a transformer that makes numbers of it."
+                f"{type(self).__name__} reads numbers, but X contains other values: {error}. "
+                "Pass features=, a transformer that turns them into numbers."
             ) from error
         if rows.ndim != 2:
             raise InvalidData(f"{type(self).__name__} reads a matrix (n, d) of numbers; X has shape {rows.shape}.")
         if self.columns_ is not None and rows.shape[1] != self.columns_:
-            raise InvalidData(f"X has {rows.shape[1]} features, and had {self.columns_} in fit.")
+            raise InvalidData(f"X has {rows.shape[1]} features, but had {self.columns_} in fit.")
         if not np.isfinite(rows).all():
             at = np.argwhere(~np.isfinite(rows))[0]
             raise InvalidData(
-                f"feature {at[1]} of instance {at[0]} is {rows[at[0], at[1]]}. Fill or drop what is not a number."
+                f"feature {at[1]} of instance {at[0]} is {rows[at[0], at[1]]}. Fill it in or drop the instance."
             )
         return rows
 
@@ -92,12 +93,12 @@ class FeatureQuantifier(Quantifier):
 
 
 class MatchingX(FeatureQuantifier):
-    """Distribution matching of features by parts of one's own choice.
+    """Distribution matching of features with parts of your choice.
 
     Parameters
     ----------
     features : see `FeatureQuantifier`.
-    representation : as in `Matching`; a histogram takes ``span=None``. None takes ``Distances("euclidean")``.
+    representation : as in `Matching`; a histogram takes ``span=None``. None means ``Distances("euclidean")``.
     divergence : as in `Matching`.
 
     Examples
@@ -109,7 +110,11 @@ class MatchingX(FeatureQuantifier):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("Firat (2016); Castaño et al. (2023)", "any", "features", "O(n d + search)")
+    about: ClassVar[About] = About(
+        "matching", "Firat (2016); Castaño et al. (2023)", "any", "features", "O(n d + search)"
+    )
+
+    allowed_values: ClassVar[Constraints] = {"representation": none_or(REPRESENTATION), "divergence": DIVERGENCE}
 
     def __init__(
         self,
@@ -160,8 +165,10 @@ class EDx(MatchingX):
     """
 
     about: ClassVar[About] = About(
-        "Kawakubo et al. (2016)", "any", "features", "O(n m d), once for a pool; O(n k) a bag"
+        "matching", "Kawakubo et al. (2016)", "any", "features", "O(n m d), once for a pool; O(n k) a bag"
     )
+
+    allowed_values: ClassVar[Constraints] = {"metric": METRIC}
 
     def __init__(self, features: Any = None, *, metric: str = "euclidean") -> None:
         FeatureQuantifier.__init__(self, features)
@@ -185,7 +192,7 @@ class KMM(MatchingX):
 
     Notes
     -----
-    mlquantify's MMD_RKHS matches the means of the features themselves, whatever its kernel: that is
+    mlquantify's MMD_RKHS matches the means of the features themselves for every kernel: that is
     ``MatchingX(representation=Moments(), divergence="l2")``.
 
     Examples
@@ -198,8 +205,14 @@ class KMM(MatchingX):
     """
 
     about: ClassVar[About] = About(
-        "Zhang et al. (2013); Iyer et al. (2014)", "any", "features", "O(n m d), once for a pool; O(n k) a bag"
+        "matching",
+        "Zhang et al. (2013); Iyer et al. (2014)",
+        "any",
+        "features",
+        "O(n m d), once for a pool; O(n k) a bag",
     )
+
+    allowed_values: ClassVar[Constraints] = {"gamma": GAMMA}
 
     def __init__(self, features: Any = None, *, gamma: float | None = None) -> None:
         FeatureQuantifier.__init__(self, features)

@@ -1,4 +1,4 @@
-"""Ordered classes by methods for two: one split of the order after another."""
+"""Ordered classes by methods for two: one quantifier for each split of the order."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -12,21 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
-from quanet.classifiers import precomputed_posteriors
+from quanet.classifiers.cross_fitting import precomputed_posteriors
+from quanet.held_out import members_are_quiet, shrinkage_of_members
 from quanet.methods.about import About
-from quanet.methods.order import ladder_of, monotone
-from quanet.shrinkage import members_are_quiet, shrinkage_of_members
+from quanet.methods.order import monotone
 
 
 class FrankHall(Quantifier):
     """Ordered classes by methods for two: how much lies at or below each class (after Frank and Hall 2001).
 
-    A quantifier is fitted for every split of the ladder; what they say, made to rise, gives shares by differences.
+    A quantifier is fitted for every split of the order. Differences of their estimates, made monotone, are prevalences.
 
     Parameters
     ----------
     quantifier : any quantifier; it is fitted to labels True (at or below a class) and False (above). If its classifier
-        is "precomputed", X has a posterior for every class, and each copy is given their sums.
+        is "precomputed", X has a posterior for every class, and each copy gets their sums.
     order : see `OACC`.
 
     Attributes
@@ -35,7 +35,7 @@ class FrankHall(Quantifier):
 
     Notes
     -----
-    Cumulated shares that fall are mended as in quantificationlib 0.1, after Destercke and Yang (2014).
+    Cumulated prevalences that fall are corrected as in quantificationlib 0.1, after Destercke and Yang (2014).
 
     Examples
     --------
@@ -45,7 +45,9 @@ class FrankHall(Quantifier):
     array([0.2, 0.3, 0.5])
     """
 
-    about: ClassVar[About] = About("Frank and Hall (2001)", "ordered", "posteriors", "k - 1 times the quantifier's")
+    about: ClassVar[About] = About(
+        "ordered", "Frank and Hall (2001)", "ordered", "posteriors", "k - 1 times the quantifier's"
+    )
 
     ladder_: IntArray
     quantifiers_: list[Any]
@@ -59,7 +61,6 @@ class FrankHall(Quantifier):
         """Fit a copy of the quantifier to every split of the labels y (n,)."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
-        self.ladder_ = ladder_of(self.classes_, self.order, "FrankHall")
         step = np.argsort(self.ladder_)[codes]
         views = self._views(X)
         with members_are_quiet():
@@ -70,14 +71,14 @@ class FrankHall(Quantifier):
         return self
 
     def _views(self, X: Any) -> list[Any]:
-        """What each copy is given: X, or the posteriors above and up to its class."""
+        """The input of each copy: X, or the posteriors above and up to its class."""
         k = len(self.classes_)
         if getattr(self.quantifier, "classifier", None) != "precomputed":
             return [X] * (k - 1)
         reached = np.clip(precomputed_posteriors(X, self.classes_)[:, self.ladder_].cumsum(axis=1), 0, 1)
         return [np.column_stack([1 - reached[:, at], reached[:, at]]) for at in range(k - 1)]
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """The rows of all quantifiers side by side: (n, d1 + d2 + ...)."""
         check_is_fitted(self, "quantifiers_")
         views = self._views(X)

@@ -1,4 +1,4 @@
-"""Friedman's two: counts at each class's own prior, and the mean posterior stretched by what it can move."""
+"""Friedman's two methods: counts at each class's prior, and the mean posterior corrected for its pull to the prior."""
 
 import warnings
 from typing import ClassVar
@@ -12,8 +12,7 @@ from quanet.base import AggregativeQuantifier
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import SINGULAR, is_singular, mean_posterior, open_directions
-from quanet.methods.multiclass import TwoClasses
-from quanet.solvers import simplex_least_squares
+from quanet.methods.solvers import simplex_least_squares
 
 
 def share_above(posteriors: FloatArray, prior: FloatArray) -> FloatArray:
@@ -51,7 +50,7 @@ class Friedman(AggregativeQuantifier):
     array([1., 0.])
     """
 
-    about: ClassVar[About] = About("Friedman (2014)", "any", "posteriors", "O(n k + k^3)")
+    about: ClassVar[About] = About("counting", "Friedman (2014)", "any", "posteriors", "O(n k + k^3)")
 
     rates_: FloatArray
 
@@ -60,8 +59,8 @@ class Friedman(AggregativeQuantifier):
         self.rates_ = np.stack([share_above(posteriors[codes == c], self.prior_) for c in range(k)], axis=1)
         if is_singular(self.rates_):
             warnings.warn(
-                "Friedman cannot tell all classes apart by this classifier: its rates are linearly dependent. Where it "
-                "cannot, it stays with the training prevalences. A better classifier helps.",
+                "Friedman cannot separate all classes with this classifier: its rates are linearly dependent. Where it "
+                "cannot, it returns the training prevalences. Use a better classifier.",
                 QuanetWarning,
                 stacklevel=4,
             )
@@ -76,7 +75,7 @@ class Friedman(AggregativeQuantifier):
         return simplex_least_squares(np.vstack([self.rates_, pull]), np.concatenate([counted, wanted], axis=-1))
 
 
-class DeBias(TwoClasses):
+class DeBias(AggregativeQuantifier):
     r"""The mean posterior, freed of its pull to the training prevalence (Friedman 2014).
 
     .. math:: \hat p = \rho + \frac{\bar \pi - \rho}{V}, \qquad
@@ -101,7 +100,7 @@ class DeBias(TwoClasses):
     (0.4, array([0.25, 0.75]))
     """
 
-    about: ClassVar[About] = About("Friedman (2014)", "two", "posteriors", "O(n)")
+    about: ClassVar[About] = About("counting", "Friedman (2014)", "two", "posteriors", "O(n)")
 
     explained_: float
 
@@ -110,8 +109,8 @@ class DeBias(TwoClasses):
         self.explained_ = float(spread / (self.prior_[0] * self.prior_[1]))
         if self.explained_ < SINGULAR:
             warnings.warn(
-                "DeBias finds posteriors that say nothing of the class (all are the training prevalence) and stays "
-                "with their mean. A better classifier helps.",
+                "DeBias cannot separate the classes: all posteriors equal the training prevalence. It returns "
+                "their mean. Use a better classifier.",
                 QuanetWarning,
                 stacklevel=4,
             )

@@ -8,13 +8,14 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
 from quanet.methods.features import FeatureQuantifier
 from quanet.methods.matching import MANY_BINS, MatchingQuantifier
-from quanet.methods.multiclass import check_two_classes
-from quanet.methods.representations import Histogram, Representation
+from quanet.methods.representations import BINS, Histogram, Representation
+from quanet.parameters import Constraints, between, none_or
+
+STEP = between(0, 0.5, including="high")
 
 
 def prevalence_grid(step: float) -> FloatArray:
@@ -25,8 +26,7 @@ def prevalence_grid(step: float) -> FloatArray:
     >>> prevalence_grid(0.25)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    if not 0 < step <= 0.5:
-        raise InvalidSetting(f"step lies above 0 and up to 0.5; got {step!r}.")
+    STEP.check("step", step)
     return np.linspace(0, 1, round(1 / step) + 1)
 
 
@@ -79,8 +79,8 @@ class HDy(MatchingQuantifier):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("González-Castro et al. (2013)", "two", "posteriors", "O(n + bins)")
-    _two_classes: ClassVar[bool] = True
+    about: ClassVar[About] = About("matching", "González-Castro et al. (2013)", "two", "posteriors", "O(n + bins)")
+    allowed_values: ClassVar[Constraints] = {"bins": BINS, "step": none_or(STEP)}
 
     def __init__(
         self, classifier: Any = None, *, bins: int | Sequence[int] = MANY_BINS, step: float | None = None, cv: Any = 5
@@ -90,8 +90,6 @@ class HDy(MatchingQuantifier):
         self.step = step
 
     def _parts(self) -> tuple[Representation, str | Divergence]:
-        if self.step is not None:
-            prevalence_grid(self.step)
         return Histogram(self.bins), "hellinger"
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
@@ -134,7 +132,7 @@ class HDx(FeatureQuantifier):
     Notes
     -----
     QuaPy's HDx searches 100 points from 0 to 1 (``step=1 / 99``), and leaves out values outside the range. mlquantify's
-    lays 2 to 30 bins between 0 and 1, whatever the features, and matches all of them together.
+    lays 2 to 30 bins between 0 and 1, for all features, and matches them together.
 
     Examples
     --------
@@ -145,7 +143,8 @@ class HDx(FeatureQuantifier):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("González-Castro et al. (2013)", "two", "features", "O(n d + bins d)")
+    about: ClassVar[About] = About("matching", "González-Castro et al. (2013)", "two", "features", "O(n d + bins d)")
+    allowed_values: ClassVar[Constraints] = {"bins": BINS, "step": STEP}
 
     def __init__(self, features: Any = None, *, bins: int | Sequence[int] = MANY_BINS, step: float = 0.01) -> None:
         super().__init__(features)
@@ -153,8 +152,6 @@ class HDx(FeatureQuantifier):
         self.step = step
 
     def _fit_rows(self, rows: FloatArray, codes: IntArray) -> None:
-        check_two_classes(self)
-        prevalence_grid(self.step)
         self.histogram_ = Histogram(self.bins, span=None).fit(rows, codes)
         self.templates_ = self.histogram_.templates(rows, codes)
         self.width_ = rows.shape[1]

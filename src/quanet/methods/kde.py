@@ -10,22 +10,22 @@ lie on a line, where the squared distance is twice that of one of them: densitie
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
-from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.errors import QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import mean_posterior
-from quanet.methods.densities import check_bandwidth, interpolate, log_densities
+from quanet.methods.densities import BANDWIDTH, interpolate, log_densities
 from quanet.methods.divergences import DIVERGENCES
 from quanet.methods.kernel_means import by_class, class_means, scaled_squares
-from quanet.solvers import mixture_weights, nearest_mixtures
+from quanet.methods.solvers import mixture_weights, nearest_mixtures
+from quanet.parameters import Constraints, whole
 
 FINENESS = 32  # steps of a table in one bandwidth: cubics between them err by 1e-8
 SPREAD = 16  # cells in one bandwidth to which a bag's posteriors are spread
@@ -35,21 +35,18 @@ LONGEST = 2**16  # entries of a table; a bandwidth that needs more is summed dir
 
 
 class _KDEy(AggregativeQuantifier):
-    """What the three share: the bandwidth, and the training posteriors by class."""
+    """Base of the three: the bandwidth, and the training posteriors by class."""
+
+    allowed_values: ClassVar[Constraints] = {"bandwidth": BANDWIDTH}
 
     def __init__(self, classifier: Any = None, *, bandwidth: float = 0.1, cv: Any = 5) -> None:
         super().__init__(classifier, cv=cv)
         self.bandwidth = bandwidth
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and the density of each class to its posteriors."""
-        check_bandwidth(self.bandwidth)
-        return super().fit(X, y)
-
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self.centres_, self.starts_ = by_class(posteriors, codes)
         self.step_, self.table_ = 0.0, np.empty((0, len(self.starts_)))
-        self._fit_densities(check_bandwidth(self.bandwidth))
+        self._fit_densities(float(self.bandwidth))
 
     @abstractmethod
     def _fit_densities(self, bandwidth: float) -> None:
@@ -77,7 +74,7 @@ class KDEyML(_KDEy):
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
-    bandwidth : h above, in units of posteriors; `GridSearchQ` finds one by protocol.
+    bandwidth : h above, in units of posteriors; `GridSearchQ` can choose it.
     tol, max_iter : the change of prevalences at which a bag is settled, and steps at most.
 
     Examples
@@ -90,6 +87,7 @@ class KDEyML(_KDEy):
     """
 
     about: ClassVar[About] = About(
+        "matching",
         "Moreo et al. (2024)",
         "any",
         "posteriors",
@@ -106,10 +104,9 @@ class KDEyML(_KDEy):
     def _fit_densities(self, bandwidth: float) -> None:
         self._tabulate(bandwidth, logarithms=True)
 
-    def represent(self, X: Any) -> FloatArray:
+    def rows(self, inputs: ArrayLike) -> FloatArray:
         """Density of every instance in each class, as parts of the largest: (n, k)."""
-        check_is_fitted(self, "classifier_")
-        posteriors = super().represent(X)
+        posteriors = super().rows(inputs)
         if len(self.table_):
             logarithms = interpolate(self.table_, self.step_, posteriors[:, 1])
         else:
@@ -152,7 +149,11 @@ class KDEyCS(_KDEy):
     """
 
     about: ClassVar[About] = About(
-        "Moreo et al. (2024)", "any", "posteriors", "O(m k) an instance, once, O(1) for two classes; O(n k + k^3) a bag"
+        "matching",
+        "Moreo et al. (2024)",
+        "any",
+        "posteriors",
+        "O(m k) an instance, once, O(1) for two classes; O(n k + k^3) a bag",
     )
 
     def _fit_densities(self, bandwidth: float) -> None:
@@ -172,10 +173,9 @@ class KDEyCS(_KDEy):
 
         return class_means(compare, posteriors, self.centres_, self.starts_)
 
-    def represent(self, X: Any) -> FloatArray:
+    def rows(self, inputs: ArrayLike) -> FloatArray:
         """Mean kernel value of every instance with the training posteriors of each class: (n, k)."""
-        check_is_fitted(self, "classifier_")
-        return self._overlaps(super().represent(X))
+        return self._overlaps(super().rows(inputs))
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Average, and find the mixture at the least angle: (..., n, k) -> (..., k)."""
@@ -218,7 +218,9 @@ class KDEyHD(_KDEy):
     array([0.1, 0.3, 0.6])
     """
 
-    about: ClassVar[About] = About("Moreo et al. (2024)", "any", "posteriors", "O(n trials k), O(n) for two classes")
+    about: ClassVar[About] = About(
+        "matching", "Moreo et al. (2024)", "any", "posteriors", "O(n trials k), O(n) for two classes"
+    )
 
     def __init__(
         self,
@@ -235,8 +237,7 @@ class KDEyHD(_KDEy):
 
     def _fit_densities(self, bandwidth: float) -> None:
         k = len(self.starts_)
-        if not isinstance(self.trials, int | np.integer) or self.trials < k:
-            raise InvalidSetting(f"trials is a whole number, at least one for each class; got {self.trials!r}.")
+        whole(k).check("trials", self.trials, "KDEyHD")
         width = float(bandwidth / np.sqrt(2))
         self.on_a_line_ = k == 2 and SPREAD / width < LONGEST_LINE
         if self.on_a_line_:

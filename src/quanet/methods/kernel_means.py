@@ -2,15 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.errors import InvalidSetting
-from quanet.methods.representations import Representation, check_gamma
+from quanet.methods.representations import GAMMA, Representation, default_gamma
+from quanet.parameters import Constraints, check_parameters, one_of
 
+METRIC = one_of("manhattan", "euclidean")
 TOGETHER = 2**22  # comparisons made at a time
 
 
@@ -42,6 +43,7 @@ class KernelMean(Representation):
 
     def fit(self, columns: FloatArray, codes: IntArray) -> Self:
         """Keep the instances, by class."""
+        check_parameters(self)
         self.centres_, self.starts_ = by_class(columns, codes)
         return self
 
@@ -68,13 +70,16 @@ class GaussianKernel(KernelMean):
     array([[1. , 0.37]])
     """
 
+    allowed_values: ClassVar[Constraints] = {"gamma": GAMMA}
+
     def __init__(self, gamma: float | None = None) -> None:
         self.gamma = gamma
 
     def fit(self, columns: FloatArray, codes: IntArray) -> Self:
         """Keep the instances, by class."""
-        self.gamma_ = check_gamma(self.gamma, columns)
-        return super().fit(columns, codes)
+        super().fit(columns, codes)
+        self.gamma_ = default_gamma(columns) if self.gamma is None else float(self.gamma)
+        return self
 
     def compare(self, rows: FloatArray, centres: FloatArray) -> FloatArray:
         """Gaussian kernel: (n, c), (m, c) -> (n, m)."""
@@ -105,13 +110,13 @@ class Distances(KernelMean):
            [-0.5 , -0.25]])
     """
 
+    allowed_values: ClassVar[Constraints] = {"metric": METRIC}
+
     def __init__(self, metric: str = "manhattan") -> None:
         self.metric = metric
 
     def fit(self, columns: FloatArray, codes: IntArray) -> Self:
         """Keep the instances, by class; each column sorted."""
-        if self.metric not in ("manhattan", "euclidean"):
-            raise InvalidSetting(f"metric is manhattan or euclidean; got {self.metric!r}.")
         super().fit(columns, codes)
         if self.metric == "manhattan":
             self.centres_ = np.concatenate([np.sort(part, axis=0) for part in self._parts()])

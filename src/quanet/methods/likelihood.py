@@ -1,17 +1,18 @@
 """Relatives of maximum likelihood: with a prior on prevalences, and label by label."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.em import Calibrated, expectation_maximization
+from quanet.parameters import Constraints, between, none_or, one_of
 from quanet.simplex import count
 
+SHARE = between(0, 1, including="both")
 STEPS = 100  # of EM, as in the authors' experiments
 
 
@@ -97,8 +98,10 @@ class MAPLS(Calibrated):
     array([0.427, 0.573])
     """
 
-    about: ClassVar[About] = About("Ye et al. (2024)", "any", "posteriors", "O(n k) a step")
+    about: ClassVar[About] = About("likelihood", "Ye et al. (2024)", "any", "posteriors", "O(n k) a step")
     _exact: ClassVar[bool] = False
+
+    allowed_values: ClassVar[Constraints] = {"trust": none_or(SHARE)}
 
     def __init__(
         self,
@@ -111,12 +114,6 @@ class MAPLS(Calibrated):
         super().__init__(classifier, cv=cv, calibration=calibration)
         self.trust = trust
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and its calibration."""
-        if self.trust is not None and not 0 <= self.trust <= 1:
-            raise InvalidSetting(f"trust is a share from 0 to 1, or None; got {self.trust!r}.")
-        return super().fit(X, y)
-
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the posterior of every bag: (..., n, k) -> (..., k)."""
         return maximum_a_posteriori(check_rows(rows, width=len(self.classes_)), self.prior_, trust=self.trust)
@@ -127,7 +124,7 @@ def incremental_prior(posteriors: FloatArray, prior: FloatArray, retained: float
 
     The `retained` share of instances with the largest posteriors get the class of that. Every other one, the surest
     first, gets the class of the largest :math:`\pi_{ic}\, p_c / \rho_c`, where p are the shares of the labels given so
-    far. In the end all instances are labelled once more, by the last p, and counted.
+    far. At the end all instances are labelled again with the last p, and counted.
 
     Examples
     --------
@@ -175,9 +172,13 @@ class LEIP(Calibrated):
     array([0., 1.])
     """
 
-    about: ClassVar[About] = About("Zhang, Batista and Kanhere (2025)", "any", "posteriors", "O(n k + n log n)")
+    about: ClassVar[About] = About(
+        "likelihood", "Zhang, Batista and Kanhere (2025)", "any", "posteriors", "O(n k + n log n)"
+    )
 
     retained_: float
+
+    allowed_values: ClassVar[Constraints] = {"retained": SHARE | one_of("recall", "precision")}
 
     def __init__(
         self,
@@ -189,13 +190,6 @@ class LEIP(Calibrated):
     ) -> None:
         super().__init__(classifier, cv=cv, calibration=calibration)
         self.retained = retained
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and learn how far it can be relied on."""
-        named = isinstance(self.retained, str)
-        if self.retained not in {"recall", "precision"} if named else not 0 <= self.retained <= 1:  # type: ignore[operator]
-            raise InvalidSetting(f"retained is a share from 0 to 1, 'recall' or 'precision'; got {self.retained!r}.")
-        return super().fit(X, y)
 
     def _learns_from_posteriors(self) -> bool:
         return True

@@ -7,34 +7,33 @@ import numpy as np
 from sklearn.base import clone
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.errors import QuanetWarning
 from quanet.methods.divergences import Divergence, find_divergence
 from quanet.methods.kernel_means import KernelMean
-from quanet.methods.representations import Representation
-from quanet.solvers import nearest_mixtures, simplex_quadratic_minimum
+from quanet.methods.representations import REPRESENTATION, Representation
+from quanet.methods.solvers import nearest_mixtures, simplex_quadratic_minimum
 
 
 def posterior_columns(posteriors: FloatArray, representation: Representation | None = None) -> FloatArray:
-    """The posteriors that say all: of two classes the second's, as a rule, of more all of them."""
+    """The posteriors that are needed: usually the second's of two classes, all of more."""
     if posteriors.shape[1] > 2 or (representation is not None and representation.needs_both):
         return posteriors
     return posteriors[:, 1:]
 
 
 class Matcher:
-    """What is learnt of a representation, and the search for mixtures in it.
+    """A fitted representation, and the search for mixtures in it.
 
     Parameters
     ----------
     representation : of the columns; fitted to them here.
     divergence : ignored by kernel means, which are compared by their own quadratic form.
-    prior : (k,) where nothing tells classes apart, the answer stays there.
+    prior : (k,) the estimate where classes cannot be separated.
     name : of the method, for warnings.
     """
 
     def __init__(self, representation: Any, divergence: str | Divergence, prior: FloatArray, name: str) -> None:
-        if not isinstance(representation, Representation):
-            raise InvalidSetting(f"representation is one of quanet's, such as Histogram(8); got {representation!r}.")
+        REPRESENTATION.check("representation", representation, name)
         self.representation: Representation = clone(representation)
         self.divergence = find_divergence(divergence).name if isinstance(divergence, str) else divergence
         self.prior = prior
@@ -48,8 +47,8 @@ class Matcher:
         spread = self.templates - self.templates.mean(axis=1, keepdims=True)
         if np.linalg.matrix_rank(spread, tol=1e-9 * max(1.0, np.abs(self.templates).max())) < len(self.prior) - 1:
             warnings.warn(
-                f"{self.name} cannot tell all classes apart: some look alike, or like a mixture of others. "
-                "Between these the estimates follow the training prevalences.",
+                f"{self.name} cannot separate all classes: some look alike, or like a mixture of others. "
+                "Their prevalences follow the training data.",
                 QuanetWarning,
                 stacklevel=5,
             )

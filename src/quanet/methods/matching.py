@@ -5,60 +5,49 @@ mixture are three parts that combine freely (Firat 2016; Castaño et al. 2023):
 
 .. math:: \hat p = \arg\min_{p \in \Delta} D\Big(\sum_c p_c\, \phi(\text{class } c),\ \phi(\text{bag})\Big)
 
-`Matching` takes any of them; the published methods are named combinations.
+`Matching` combines any of them; the published methods are named combinations.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
 from quanet.methods.about import About
 from quanet.methods.counting import PACC
-from quanet.methods.divergences import Divergence
+from quanet.methods.divergences import DIVERGENCE, Divergence
 from quanet.methods.matcher import Matcher, posterior_columns
-from quanet.methods.multiclass import check_two_classes
-from quanet.methods.representations import Histogram, Representation
+from quanet.methods.representations import REPRESENTATION, Histogram, Representation
+from quanet.parameters import Constraints, none_or
 
 MANY_BINS = tuple(range(10, 111, 10))  # González-Castro et al. (2013)
 FEW_BINS = (*range(2, 21, 2), 30)  # Maletzke et al. (2019)
 
 
 class MatchingQuantifier(AggregativeQuantifier):
-    """Base of the methods that match distributions of posteriors; a subclass says which parts it combines."""
+    """Base of the methods that match distributions of posteriors; a subclass chooses the parts."""
 
-    _two_classes: ClassVar[bool] = False
+    allowed_values: ClassVar[Constraints] = {"representation": none_or(REPRESENTATION), "divergence": DIVERGENCE}
+
     matcher_: Matcher
 
     @abstractmethod
     def _parts(self) -> tuple[Representation, str | Divergence]:
         """The representation and the divergence."""
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and learn what each class looks like to it."""
-        if self._two_classes:
-            self._learn_labels(X, y)
-            check_two_classes(self)
-        representation, divergence = self._parts()
-        Matcher(representation, divergence, np.ones(1), type(self).__name__)  # wrong parts, before any work
-        return super().fit(X, y)
-
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         representation, divergence = self._parts()
         matcher = Matcher(representation, divergence, self.prior_, type(self).__name__)
         self.matcher_ = matcher.fit(posterior_columns(posteriors, representation), codes)
 
-    def represent(self, X: Any) -> FloatArray:
-        """What bags are summarised from, for every instance: (n, d)."""
-        check_is_fitted(self, "classifier_")
+    def rows(self, inputs: ArrayLike) -> FloatArray:
+        """What bags are summarised from, for every instance: (n, k) -> (n, d)."""
         representation = self.matcher_.representation
-        return representation.encode(posterior_columns(super().represent(X), representation))
+        return representation.encode(posterior_columns(super().rows(inputs), representation))
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Summarise every bag and find the nearest mixture: (..., n, d) -> (..., k)."""
@@ -67,12 +56,12 @@ class MatchingQuantifier(AggregativeQuantifier):
 
 
 class Matching(MatchingQuantifier):
-    """Distribution matching by parts of one's own choice.
+    """Distribution matching with parts of your choice.
 
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
-    representation : `Histogram`, `Moments`, `Labels`, `FourierFeatures`, `Distances`, `GaussianKernel`; None takes
+    representation : `Histogram`, `Moments`, `Labels`, `FourierFeatures`, `Distances`, `GaussianKernel`; None means
         ``Histogram(8)``.
     divergence : "hellinger", "topsoe", "jensen-shannon", "likelihood", "l2", or a `Divergence`. `Distances` and
         `GaussianKernel` bring their own: the energy distance and the maximum mean discrepancy.
@@ -86,7 +75,9 @@ class Matching(MatchingQuantifier):
     array([0.2, 0.8])
     """
 
-    about: ClassVar[About] = About("Firat (2016); Castaño et al. (2023)", "any", "posteriors", "O(n k + search)")
+    about: ClassVar[About] = About(
+        "matching", "Firat (2016); Castaño et al. (2023)", "any", "posteriors", "O(n k + search)"
+    )
 
     def __init__(
         self,
@@ -109,7 +100,7 @@ class DMy(MatchingQuantifier):
 
     .. math:: \hat p = \arg\min_p \sum_j D\Big(\sum_c p_c H_{jc}, h_j\Big)
 
-    with H the histograms of the classes' posteriors and h the bag's. For two classes one histogram says all.
+    with H the histograms of the classes' posteriors and h the bag's. Two classes need one histogram.
 
     Parameters
     ----------
@@ -131,7 +122,9 @@ class DMy(MatchingQuantifier):
     array([0.1, 0.3, 0.6])
     """
 
-    about: ClassVar[About] = About("Firat (2016); Moreo et al. (2021)", "any", "posteriors", "O(n k + bins k^3)")
+    about: ClassVar[About] = About(
+        "matching", "Firat (2016); Moreo et al. (2021)", "any", "posteriors", "O(n k + bins k^3)"
+    )
 
     def __init__(
         self,
@@ -177,8 +170,7 @@ class DyS(MatchingQuantifier):
     array([0.25, 0.75])
     """
 
-    about: ClassVar[About] = About("Maletzke et al. (2019)", "two", "posteriors", "O(n + bins)")
-    _two_classes: ClassVar[bool] = True
+    about: ClassVar[About] = About("matching", "Maletzke et al. (2019)", "two", "posteriors", "O(n + bins)")
 
     def __init__(
         self,
@@ -201,7 +193,7 @@ class SMM(PACC):
 
     .. math:: \hat p = \frac{\bar x - \bar x^-}{\bar x^+ - \bar x^-}, \text{ clipped to } [0, 1]
 
-    The same estimate as PACC's, found from another side.
+    The estimate is the same as PACC's.
 
     Parameters
     ----------
@@ -214,10 +206,4 @@ class SMM(PACC):
     array([0.4, 0.6])
     """
 
-    about: ClassVar[About] = About("Hassan et al. (2020)", "two", "posteriors", "O(n)")
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and learn its mean posteriors."""
-        self._learn_labels(X, y)
-        check_two_classes(self)
-        return super().fit(X, y)
+    about: ClassVar[About] = About("matching", "Hassan et al. (2020)", "two", "posteriors", "O(n)")

@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier, Quantifier
-from quanet.classifiers import precomputed_posteriors
-from quanet.errors import InvalidData
+from quanet.base import Quantifier
+from quanet.classifiers.cross_fitting import precomputed_posteriors
+from quanet.held_out import members_are_quiet, shrinkage_of_members
 from quanet.methods.about import About
-from quanet.shrinkage import members_are_quiet, shrinkage_of_members
 
 
 def share_out(shares: FloatArray, prior: FloatArray) -> FloatArray:
@@ -30,25 +29,6 @@ def share_out(shares: FloatArray, prior: FloatArray) -> FloatArray:
     """
     total = shares.sum(axis=-1, keepdims=True)
     return np.where(total > 0, shares / np.where(total > 0, total, 1.0), prior)
-
-
-def check_two_classes(quantifier: Quantifier) -> None:
-    """Say that a method is for two classes, and what to do with more."""
-    name, classes = type(quantifier).__name__, quantifier.classes_.tolist()
-    if len(classes) > 2:
-        raise InvalidData(
-            f"{name} is for two classes, and y has {len(classes)}, such as {classes[:3]}. "
-            f"Take each against the rest: OneVsRest({name}())."
-        )
-
-
-class TwoClasses(AggregativeQuantifier):
-    """Base of the methods for two classes, which refuse more and name the way out."""
-
-    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
-        codes = super()._learn_labels(X, y)
-        check_two_classes(self)
-        return codes
 
 
 class OneVsRest(Quantifier):
@@ -74,7 +54,7 @@ class OneVsRest(Quantifier):
     array([0.2, 0.3, 0.5])
     """
 
-    about: ClassVar[About] = About("Forman (2008)", "any", "posteriors", "k times the quantifier's")
+    about: ClassVar[About] = About("composed", "Forman (2008)", "any", "posteriors", "k times the quantifier's")
 
     def __init__(self, quantifier: Any) -> None:
         self.quantifier = quantifier
@@ -107,7 +87,7 @@ class OneVsRest(Quantifier):
             return [posteriors]
         return [np.column_stack([1 - posteriors[:, c], posteriors[:, c]]) for c in range(k)]
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """The rows of all quantifiers side by side: (n, d1 + d2 + ...)."""
         check_is_fitted(self, "quantifiers_")
         views = self._views(X)

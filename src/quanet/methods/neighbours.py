@@ -11,13 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
-from quanet.classifiers import check_labels
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.classifiers.cross_fitting import check_labels
+from quanet.classifiers.text import check_texts, fit_terms, is_text
+from quanet.errors import InvalidData
 from quanet.methods.about import About
 from quanet.methods.svm import check_features
+from quanet.parameters import Constraints, check_parameters, positive, whole
 from quanet.simplex import classes_of, count, encode
-from quanet.text import check_texts, fit_terms, is_text
 
+ALLOWED: Constraints = {"n_neighbors": whole(1), "alpha": positive()}
 TIE = 1e-10  # what the nearest neighbour's vote counts for more: of classes with equal votes its class wins
 
 
@@ -29,7 +31,7 @@ class WeightedNeighbours(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_neighbors : how many vote; all, if there are fewer.
+    n_neighbors : number of neighbours that vote; all instances if fewer.
     alpha : at 1 all classes have the same weight in total; larger values correct less.
 
     Examples
@@ -39,6 +41,8 @@ class WeightedNeighbours(ClassifierMixin, BaseEstimator):
     (['a', 'b'], array([0.5, 1. ]))
     """
 
+    allowed_values: ClassVar[Constraints] = ALLOWED
+
     classes_: LabelArray
 
     def __init__(self, n_neighbors: int = 10, *, alpha: float = 1.0) -> None:
@@ -47,10 +51,7 @@ class WeightedNeighbours(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Keep instances X (n, d) and labels y (n,)."""
-        if not isinstance(self.n_neighbors, int | np.integer) or self.n_neighbors < 1:
-            raise InvalidSetting(f"n_neighbors is a whole number of at least 1; got {self.n_neighbors!r}.")
-        if not self.alpha > 0:
-            raise InvalidSetting(f"alpha is a number above 0; got {self.alpha!r}.")
+        check_parameters(self)
         features = check_features(X)
         labels = check_labels(y, features.shape[0])
         self.classes_ = classes_of(labels)
@@ -106,7 +107,11 @@ class PWK(Quantifier):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Barranquero et al. (2013)", "any", "features", "O(n m d), m training instances")
+    about: ClassVar[About] = About(
+        "counting", "Barranquero et al. (2013)", "any", "features", "O(n m d), m training instances"
+    )
+
+    allowed_values: ClassVar[Constraints] = ALLOWED
 
     classifier_: WeightedNeighbours
     terms_: Any
@@ -122,7 +127,7 @@ class PWK(Quantifier):
         self.classifier_ = WeightedNeighbours(self.n_neighbors, alpha=self.alpha).fit(features, self.classes_[codes])
         return self
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """Decisions, 1 for the class that each instance is given to: (n, k)."""
         check_is_fitted(self, "classifier_")
         features = X if self.terms_ is None else self.terms_.transform(check_texts(X))

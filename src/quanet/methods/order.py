@@ -24,13 +24,13 @@ def ladder_of(classes: LabelArray, order: Sequence[Any] | None, name: str, call:
     if order is None:
         if classes.dtype.kind not in "biuf":
             raise InvalidData(
-                f"{name} needs classes in order, and {known[:4]} have none of their own. "
-                f"Say it: {call or name + '('}order={known[:4]}), from the lowest to the highest."
+                f"{name} needs ordered classes, and the order of {known[:4]} is not known. "
+                f"Pass it from the lowest to the highest: {call or name + '('}order={known[:4]})."
             )
         return np.arange(len(known))
     given = list(order)
     if sorted(map(str, given)) != sorted(map(str, known)):
-        raise InvalidSetting(f"order is {given}, but the classes are {known}. Name each of them once.")
+        raise InvalidSetting(f"order is {given}, but the classes are {known}. List each class once.")
     return np.array([known.index(one) for one in given])
 
 
@@ -58,12 +58,6 @@ def smoothness(ladder: IntArray) -> FloatArray:
     matrix = np.zeros((k - 2, k))
     matrix[:, ladder] = second_differences(k)
     return matrix
-
-
-def check_strength(strength: float) -> None:
-    """Say what is wrong with a weight of smoothness."""
-    if not strength >= 0:
-        raise InvalidSetting(f"strength is a number of at least 0; got {strength!r}.")
 
 
 def monotone(cumulated: FloatArray) -> FloatArray:

@@ -30,12 +30,15 @@ from quanet.methods.counting import (
     soft_rates,
 )
 from quanet.methods.em import Calibrated
-from quanet.methods.order import check_strength, ladder_of, smoothness
-from quanet.solvers import simplex_least_squares
+from quanet.methods.order import smoothness
+from quanet.methods.solvers import simplex_least_squares
+from quanet.parameters import Constraints, at_least
 
 
 class _SmoothCounts(AggregativeQuantifier):
-    """What OACC and OPACC share: counts explained by rates, and by shares that are smooth."""
+    """Base of OACC and OPACC: counts explained by rates and smooth prevalences."""
+
+    allowed_values: ClassVar[Constraints] = {"strength": at_least(0)}
 
     rates_: FloatArray
     ladder_: IntArray
@@ -52,18 +55,12 @@ class _SmoothCounts(AggregativeQuantifier):
         self.strength = strength
         self.order = order
 
-    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
-        codes = super()._learn_labels(X, y)
-        self.ladder_ = ladder_of(self.classes_, self.order, type(self).__name__)
-        check_strength(self.strength)
-        return codes
-
     def _keep_rates(self, rates: FloatArray) -> None:
         self.rates_ = rates
         if is_singular(rates):
             warnings.warn(
-                f"{type(self).__name__} cannot tell all classes apart by this classifier's errors; where it cannot, "
-                "smoothness decides, and then the plain count. A better classifier or more labelled instances help.",
+                f"{type(self).__name__} cannot separate all classes with this classifier. Where it cannot, "
+                "smoothness decides, then the plain count. Use a better classifier or more labelled instances.",
                 QuanetWarning,
                 stacklevel=4,
             )
@@ -101,7 +98,7 @@ class OACC(_SmoothCounts):
     array([0.2, 0.2, 0.2, 0.2, 0.2])
     """
 
-    about: ClassVar[About] = About("Bunse et al. (2022)", "ordered", "posteriors", "O(n k + k^3)")
+    about: ClassVar[About] = About("ordered", "Bunse et al. (2022)", "ordered", "posteriors", "O(n k + k^3)")
     _counts_labels: ClassVar[bool] = True
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
@@ -131,7 +128,7 @@ class OPACC(_SmoothCounts):
     (['L', 'M', 'S'], array([0.17, 0.33, 0.5 ]))
     """
 
-    about: ClassVar[About] = About("Bunse et al. (2022)", "ordered", "posteriors", "O(n k + k^3)")
+    about: ClassVar[About] = About("ordered", "Bunse et al. (2022)", "ordered", "posteriors", "O(n k + k^3)")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self._keep_rates(soft_rates(posteriors, codes))
@@ -167,7 +164,8 @@ class OEMQ(Calibrated):
     array([0.49, 0.33, 0.18])
     """
 
-    about: ClassVar[About] = About("after Bunse et al. (2022)", "ordered", "posteriors", "O(n k^2) a step")
+    about: ClassVar[About] = About("ordered", "after Bunse et al. (2022)", "ordered", "posteriors", "O(n k^2) a step")
+    allowed_values: ClassVar[Constraints] = {"strength": at_least(0)}
 
     ladder_: IntArray
 
@@ -183,12 +181,6 @@ class OEMQ(Calibrated):
         super().__init__(classifier, cv=cv, calibration=calibration)
         self.strength = strength
         self.order = order
-
-    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
-        codes = super()._learn_labels(X, y)
-        self.ladder_ = ladder_of(self.classes_, self.order, "OEMQ")
-        check_strength(self.strength)
-        return codes
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the penalised likelihood of every bag: (..., n, k) -> (..., k)."""

@@ -10,7 +10,8 @@ from quanet.bags import check_rows
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
 from quanet.methods.matching import DMy
-from quanet.methods.order import check_strength, ladder_of, smoothness
+from quanet.methods.order import smoothness
+from quanet.parameters import Constraints, at_least
 
 
 class ODMy(DMy):
@@ -41,7 +42,8 @@ class ODMy(DMy):
     array([0.1, 0.2, 0.3, 0.4])
     """
 
-    about: ClassVar[About] = About("Bunse et al. (2024)", "ordered", "posteriors", "O(n k + bins k^3)")
+    about: ClassVar[About] = About("ordered", "Bunse et al. (2024)", "ordered", "posteriors", "O(n k + bins k^3)")
+    allowed_values: ClassVar[Constraints] = {"strength": at_least(0)}
 
     ladder_: IntArray
 
@@ -59,12 +61,6 @@ class ODMy(DMy):
         super().__init__(classifier, bins=bins, divergence=divergence, cumulative=cumulative, cv=cv)
         self.strength = strength
         self.order = order
-
-    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
-        codes = super()._learn_labels(X, y)
-        self.ladder_ = ladder_of(self.classes_, self.order, "ODMy")
-        check_strength(self.strength)
-        return codes
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Summarise every bag and find the nearest smooth mixture: (..., n, d) -> (..., k)."""

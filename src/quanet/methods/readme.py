@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
-from quanet.duplicates import find_distinct
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.classifiers.text import check_texts, is_text
+from quanet.data.duplicates import find_distinct
+from quanet.errors import InvalidData
 from quanet.methods.about import About
 from quanet.methods.svm import check_features
+from quanet.parameters import Constraints, between, whole
 from quanet.simplex import project
-from quanet.text import check_texts, is_text
 
 MOST_WORDS = 25  # a profile of more words is hardly ever seen twice
 RIDGE = 1e-6  # of the quadratic, so that classes with the same profiles share what they explain
@@ -39,9 +40,9 @@ def profile_tables(profiles: IntArray, codes: IntArray, k: int, size: int, weigh
 
 
 class ReadMe(Quantifier):
-    r"""Shares that make the profiles of words in a bag: a mixture of those of the classes (Hopkins and King 2010).
+    r"""ReadMe: prevalences whose mixture of word profiles is nearest to the bag's (Hopkins and King 2010).
 
-    A profile says which of a few words occur in a text. Of every one of many random sets of words,
+    A profile lists which of a few words occur in a text. Of every one of many random sets of words,
 
     .. math:: \hat p_s = \arg\min_{p \in \Delta} \| P_s(profile \mid class)\, p - P_s(profile) \|^2
 
@@ -58,7 +59,7 @@ class ReadMe(Quantifier):
     Attributes
     ----------
     words_ : (m, w), the words of every set, as columns.
-    groups_ : (n,) equal for copies of a text (`quanet.duplicates`), or None where all are different.
+    groups_ : (n,) equal for copies of a text (`quanet.data.duplicates`), or None where all are different.
     tables_ : (s + 1, k), the share of every profile in each class, one set after another; the last row is of profiles
         that were never seen.
 
@@ -74,7 +75,15 @@ class ReadMe(Quantifier):
     array([0.7, 0.3])
     """
 
-    about: ClassVar[About] = About("Hopkins and King (2010)", "any", "text", "O(n m k + m k^3), m sets of words")
+    about: ClassVar[About] = About(
+        "words", "Hopkins and King (2010)", "any", "text", "O(n m k + m k^3), m sets of words"
+    )
+
+    allowed_values: ClassVar[Constraints] = {
+        "subsets": whole(1),
+        "words": whole(1, MOST_WORDS),
+        "rare": between(0, 0.5, including="low"),
+    }
 
     def __init__(self, *, subsets: int = 300, words: int = 15, rare: float = 0.01, random_state: int = 0) -> None:
         self.subsets = subsets
@@ -84,7 +93,6 @@ class ReadMe(Quantifier):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn the profiles of texts X, or of numbers (n, d), with labels y (n,)."""
-        self._check_settings()
         codes = self._learn_labels(X, y)
         distinct = find_distinct(X)
         self.groups_ = None if distinct is None else distinct.owner
@@ -102,8 +110,8 @@ class ReadMe(Quantifier):
         frequent = np.flatnonzero((share >= self.rare) & (share <= 1 - self.rare))
         if not len(frequent):
             raise InvalidData(
-                f"no word occurs in between {self.rare:.0%} and {1 - self.rare:.0%} of the {len(codes)} texts. "
-                "Lower `rare`, or give texts that share words."
+                f"no word occurs in {self.rare:.0%} to {1 - self.rare:.0%} of the {len(codes)} texts. "
+                "Lower `rare`, or pass texts that share words."
             )
         self._draw_words(frequent)
         numbers = self._numbers(presence)
@@ -118,7 +126,7 @@ class ReadMe(Quantifier):
         self.quadratics_, self.inverses_ = self._problems(self.tables_)
         return self
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """The profile of every instance in every set, as its row in `tables_`: (n, m)."""
         check_is_fitted(self, "tables_")
         return self._places(self._numbers(self._presence(X))).astype(float)
@@ -146,20 +154,12 @@ class ReadMe(Quantifier):
             estimates[at] = explain(rows[rng.integers(m, size=m)], tables, *self._problems(tables))
         return estimates
 
-    def _check_settings(self) -> None:
-        if self.subsets < 1:
-            raise InvalidSetting(f"subsets is a whole number of at least 1; got {self.subsets!r}.")
-        if not 1 <= self.words <= MOST_WORDS:
-            raise InvalidSetting(f"words lies between 1 and {MOST_WORDS}; got {self.words!r}.")
-        if not 0 <= self.rare < 0.5:
-            raise InvalidSetting(f"rare is a share of texts below 0.5; got {self.rare!r}.")
-
     def _vocabulary(self, texts: list[str]) -> csr_matrix:
         try:
             return csr_matrix(self.terms_.fit_transform(texts))
         except ValueError as error:
             raise InvalidData(
-                f"no words were found in the {len(texts)} texts, such as {texts[0][:40]!r}. Is it the right column?"
+                f"no words were found in the {len(texts)} texts, such as {texts[0][:40]!r}. Check the column."
             ) from error
 
     def _presence(self, X: Any) -> csr_matrix:
@@ -177,7 +177,7 @@ class ReadMe(Quantifier):
     def _draw_words(self, frequent: IntArray) -> None:
         rng = np.random.default_rng(self.random_state)
         w = min(self.words, len(frequent))
-        # With no more words than a set has there is one set only.
+        # If there are no more words than a set has, only one set exists.
         m = self.subsets if len(frequent) > w else 1
         self.words_: IntArray = np.stack([np.sort(rng.choice(frequent, w, replace=False)) for _ in range(m)])
 

@@ -6,14 +6,14 @@ A representation does its work in two steps, as quantifiers do: `encode` is done
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.errors import InvalidSetting
 from quanet.methods.counting import mean_posterior
+from quanet.parameters import Constraint, Constraints, check_parameters, instance_of, none_or, positive, whole
 
 
 class Representation(BaseEstimator, ABC):
@@ -23,11 +23,12 @@ class Representation(BaseEstimator, ABC):
 
     @property
     def needs_both(self) -> bool:
-        """Whether the posteriors of two classes say more than those of one."""
+        """Whether two classes need the posteriors of both."""
         return False
 
     def fit(self, columns: FloatArray, codes: IntArray) -> Self:  # noqa: ARG002
         """Learn what `encode` needs."""
+        check_parameters(self)
         return self
 
     @abstractmethod
@@ -42,6 +43,23 @@ class Representation(BaseEstimator, ABC):
         """What each class looks like: (m, c), (m,) -> (J, k)."""
         rows = self.encode(columns)
         return np.stack([self.summarise(rows[codes == c]) for c in range(int(codes.max()) + 1)], axis=1)
+
+
+REPRESENTATION = instance_of(Representation, "a representation of quanet").such_as("Histogram(8)")
+GAMMA = none_or(positive(finite=True))
+
+
+def _are_bin_numbers(bins: Any) -> bool:
+    sizes = np.atleast_1d(np.asarray(bins))
+    return sizes.ndim == 1 and sizes.dtype.kind in "iu" and sizes.size > 0 and sizes.min() >= 2
+
+
+def _is_span(span: Any) -> bool:
+    low, high = span
+    return bool(low < high)
+
+
+BINS = Constraint("a whole number of at least 2, or a list of them", _are_bin_numbers)
 
 
 class Histogram(Representation):
@@ -60,6 +78,11 @@ class Histogram(Representation):
     array([0.25, 0.5 , 0.  , 0.25])
     """
 
+    allowed_values: ClassVar[Constraints] = {
+        "bins": BINS,
+        "span": none_or(Constraint("two numbers, the smaller one first", _is_span)),
+    }
+
     def __init__(
         self, bins: int | Sequence[int] = 8, *, cumulative: bool = False, span: tuple[float, float] | None = (0.0, 1.0)
     ) -> None:
@@ -72,14 +95,11 @@ class Histogram(Representation):
         """Bins add up from below, so that the other class's do so from above."""
         return self.cumulative
 
-    def fit(self, columns: FloatArray, codes: IntArray) -> Self:  # noqa: ARG002
+    def fit(self, columns: FloatArray, codes: IntArray) -> Self:
         """Lay the bins over the columns."""
+        super().fit(columns, codes)
         sizes = np.atleast_1d(np.asarray(self.bins))
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not sizes.size or sizes.min() < 2:
-            raise InvalidSetting(f"bins are a whole number of at least 2, or several; got {self.bins!r}.")
         spans = [self.span] * columns.shape[1] if self.span is not None else _ranges(columns)
-        if any(not high > low for low, high in spans):
-            raise InvalidSetting(f"span goes from a smaller to a larger number; got {self.span}.")
         inner = [[np.linspace(low, high, size + 1)[1:-1] for size in sizes] for low, high in spans]
         # All bin numbers at once: cells between any two neighbouring edges are counted, and then added up to bins.
         self.edges_ = [np.unique(np.concatenate(one)) for one in inner]
@@ -144,15 +164,11 @@ class Moments(Representation):
     array([-0.1 ,  0.05])
     """
 
+    allowed_values: ClassVar[Constraints] = {"order": whole(1)}
+
     def __init__(self, order: int = 1, *, centre: float = 0.5) -> None:
         self.order = order
         self.centre = centre
-
-    def fit(self, columns: FloatArray, codes: IntArray) -> Self:  # noqa: ARG002
-        """Check the order; there is nothing to learn."""
-        if not isinstance(self.order, int | np.integer) or self.order < 1:
-            raise InvalidSetting(f"order is a whole number of at least 1; got {self.order!r}.")
-        return self
 
     def encode(self, columns: FloatArray) -> FloatArray:
         """The powers of every column: (n, c) -> (n, c order)."""
@@ -184,7 +200,7 @@ class FourierFeatures(Representation):
     Parameters
     ----------
     size : how many frequencies s, each of which gives two features.
-    gamma : of the kernel :math:`\exp(-\gamma \|x - z\|^2)`; None takes the median distance of training instances.
+    gamma : of the kernel :math:`\exp(-\gamma \|x - z\|^2)`; None uses the median distance of training instances.
     random_state : seed of the frequencies. With more than two classes another order of the classes meets others, so
         that estimates follow it as closely as the features follow the kernel.
 
@@ -196,17 +212,18 @@ class FourierFeatures(Representation):
     (0.8, 0.8)
     """
 
+    allowed_values: ClassVar[Constraints] = {"size": whole(1), "gamma": GAMMA}
+
     def __init__(self, size: int = 250, *, gamma: float | None = None, random_state: int = 0) -> None:
         self.size = size
         self.gamma = gamma
         self.random_state = random_state
 
-    def fit(self, columns: FloatArray, codes: IntArray) -> Self:  # noqa: ARG002
+    def fit(self, columns: FloatArray, codes: IntArray) -> Self:
         """Draw the frequencies."""
-        if not isinstance(self.size, int | np.integer) or self.size < 1:
-            raise InvalidSetting(f"size is a whole number of at least 1; got {self.size!r}.")
+        super().fit(columns, codes)
         rng = np.random.default_rng(self.random_state)
-        gamma = check_gamma(self.gamma, columns)
+        gamma = default_gamma(columns) if self.gamma is None else float(self.gamma)
         self.frequencies_ = rng.normal(scale=np.sqrt(2 * gamma), size=(columns.shape[1], self.size))
         return self
 
@@ -216,13 +233,9 @@ class FourierFeatures(Representation):
         return np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(self.size)
 
 
-def check_gamma(gamma: float | None, columns: FloatArray) -> float:
-    """A kernel's gamma, or 1 / (2 median squared distance) of training instances where it is None."""
-    if gamma is None:
-        some = columns[:: max(1, len(columns) // 500)]
-        squares = np.square(some[:, None] - some[None]).sum(axis=2)[np.triu_indices(len(some), 1)]
-        middle = float(np.median(squares)) if len(squares) else 0.0
-        return 0.5 / (middle or float(squares.mean() if len(squares) else 0.0) or 1.0)
-    if not (np.isfinite(gamma) and gamma > 0):
-        raise InvalidSetting(f"gamma is a number above 0, or None; got {gamma!r}.")
-    return float(gamma)
+def default_gamma(columns: FloatArray) -> float:
+    """A kernel's gamma by default: 1 / (2 median squared distance) of the training instances."""
+    some = columns[:: max(1, len(columns) // 500)]
+    squares = np.square(some[:, None] - some[None]).sum(axis=2)[np.triu_indices(len(some), 1)]
+    middle = float(np.median(squares)) if len(squares) else 0.0
+    return 0.5 / (middle or float(squares.mean() if len(squares) else 0.0) or 1.0)

@@ -2,8 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from quanet.arrays import BoolArray, FloatArray, LabelArray
-from quanet.classifiers import check_labels
+from quanet.classifiers.cross_fitting import check_labels
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.parameters import Constraints, at_least, check_parameters, one_of, positive, whole
 from quanet.simplex import classes_of
+
+LOSSES = ("kld", "nkld", "q", "ae", "rae")
+SOLVER_VALUES: Constraints = {"C": positive(finite=True), "tol": at_least(0, finite=True), "max_iter": whole(1)}
 
 
 class QuantificationSVC(ClassifierMixin, BaseEstimator):
@@ -26,7 +29,7 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
     .. math:: \min_w \tfrac12 |w|^2 + C \max_{y'} \left[ \Delta(y, y')
         - \frac{50}{n} \sum_i (y_i - y'_i)\, w \cdot [x_i, 1] \right]
 
-    It has no probabilities; ``CalibratedClassifierCV(QuantificationSVC())`` has. Features count by their size, so
+    It gives no probabilities; ``CalibratedClassifierCV(QuantificationSVC())`` does. Features count by their size, so
     numbers in different units are best scaled first.
 
     Parameters
@@ -34,9 +37,9 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
     loss : "kld", "nkld", "q", "ae" or "rae", in the scale of svm_perf: per cent, but kld in nats.
     C : weight of the loss against the length of w.
     tol : the fit stops once the objective is at most C * tol above the optimum.
-    max_iter : steps at most; a fit that needs more warns and says how far it came.
-    positive : the class whose recall q asks for, which makes no difference to the other losses. None takes the rarer
-        class, and of two equally frequent ones that of the first instance.
+    max_iter : maximum number of steps; a fit that needs more warns with the remaining gap.
+    positive : the class whose recall q asks for, which makes no difference to the other losses. None means the rarer
+        class, and of two equally frequent classes that of the first instance.
 
     Attributes
     ----------
@@ -50,6 +53,8 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
     >>> classifier.predict([[0.2], [0.8]]).tolist(), classifier.gap_ <= 0.1
     (['no', 'yes'], True)
     """
+
+    allowed_values: ClassVar[Constraints] = {"loss": one_of(*LOSSES), **SOLVER_VALUES}
 
     classes_: LabelArray
     coef_: FloatArray
@@ -80,16 +85,16 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
 
     def _fit_copies(self, copies: list[Self], X: Any, y: ArrayLike) -> list[Self]:
         for copy in copies:
-            _check_settings(copy)
+            check_parameters(copy)
         features = check_features(X)
         values = features.data if isinstance(features, csr_matrix) else features
         if not values.any():
-            raise InvalidData("all features are zero, so nothing tells the classes apart. Is X the right matrix?")
+            raise InvalidData("all features are zero, so the classes cannot be separated. Check X.")
         labels = check_labels(y, features.shape[0])
         classes = classes_of(labels)
         positive = labels == self._positive_class(labels, classes)
 
-        from quanet.cutting_planes import Planes
+        from quanet.methods.svm_solver import Planes
 
         planes = Planes(features.shape[1] + 1)
         for copy in sorted(copies, key=lambda one: one.C):
@@ -101,14 +106,14 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score of every instance, above 0 for the second class: (n, d) -> (n,)."""
-        from quanet.cutting_planes import scores_of
+        from quanet.methods.svm_solver import scores_of
 
         check_is_fitted(self, "coef_")
         features = check_features(X)
         if features.shape[1] != self.n_features_in_:
             raise InvalidData(
                 f"X has {features.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input, those of its fit."
+                "features as input, as in fit."
             )
         return scores_of(features, np.append(self.coef_, self.intercept_))
 
@@ -137,8 +142,8 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
 
 def _solve(classifier: QuantificationSVC, features: FloatArray | csr_matrix, positive: BoolArray, planes: Any) -> None:
     """Set what a fit learns, the positive class's scores being above 0; `planes` are those of smaller C."""
-    from quanet.cutting_planes import minimise
-    from quanet.labellings import search_for
+    from quanet.methods.svm_losses import search_for
+    from quanet.methods.svm_solver import minimise
 
     C, tol, search = float(classifier.C), float(classifier.tol), search_for(classifier.loss, positive)
     solution = minimise(features, positive, search, C=C, tol=tol, max_iter=classifier.max_iter, planes=planes)
@@ -155,23 +160,6 @@ def _solve(classifier: QuantificationSVC, features: FloatArray | csr_matrix, pos
         )
 
 
-def _check_settings(classifier: QuantificationSVC) -> None:
-    from quanet.labellings import LOSSES
-
-    if classifier.loss not in LOSSES:
-        raise InvalidSetting(f"no loss is called {classifier.loss!r}; there are {', '.join(LOSSES)}.")
-    if not (_is_finite(classifier.C) and classifier.C > 0):
-        raise InvalidSetting(f"C is a number above 0; got {classifier.C!r}.")
-    if not (_is_finite(classifier.tol) and classifier.tol >= 0):
-        raise InvalidSetting(f"tol is a number of at least 0; got {classifier.tol!r}.")
-    if not isinstance(classifier.max_iter, int | np.integer) or classifier.max_iter < 1:
-        raise InvalidSetting(f"max_iter is a whole number of at least 1; got {classifier.max_iter!r}.")
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and bool(np.isfinite(float(value)))
-
-
 def check_features(X: Any) -> FloatArray | csr_matrix:
     """X as a matrix of finite numbers (n, d): sparse rows of floats as they are, all else dense."""
     try:
@@ -179,4 +167,4 @@ def check_features(X: Any) -> FloatArray | csr_matrix:
             return csr_matrix(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]))
         return np.asarray(check_array(X, dtype=np.float64))
     except ValueError as error:
-        raise InvalidData(f"X is no matrix of numbers (n, d): {' '.join(str(error).split())}") from error
+        raise InvalidData(f"X is not a matrix of numbers (n, d): {' '.join(str(error).split())}") from error

@@ -11,20 +11,23 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
+from quanet.classifiers.text import check_texts, fit_terms, is_text
 from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.multiclass import share_out
-from quanet.methods.svm import QuantificationSVC
-from quanet.text import check_texts, fit_terms, is_text
+from quanet.methods.svm import SOLVER_VALUES, QuantificationSVC
+from quanet.parameters import Constraints
 
 
 class _SVM(Quantifier):
-    """What the five share: a `QuantificationSVC` for two classes, or one for each of more; rows are its decisions."""
+    """Base of the five: a `QuantificationSVC` for two classes, or one per class for more; rows are its decisions."""
 
     classifiers_: list[QuantificationSVC]
     terms_: Any
     _loss: ClassVar[str]
     path_parameter: ClassVar[str] = "C"  # what `fit_path` goes along
+
+    allowed_values: ClassVar[Constraints] = SOLVER_VALUES
 
     def __init__(self, C: float = 1.0, *, tol: float = 0.1, max_iter: int = 1000) -> None:
         self.C = C
@@ -33,15 +36,17 @@ class _SVM(Quantifier):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit the SVM to instances X, texts or numbers (n, d), and labels y (n,)."""
-        return self._fit_copies([self], X, y)[0]
+        return self.fit_with([], X, y)[0]
 
     def fit_path(self, X: Any, y: ArrayLike, C: Sequence[float]) -> list[Self]:
         """Fitted copies, one for every C: texts are read once, and each fit starts from the one before."""
-        return self._fit_copies([clone(self).set_params(C=value) for value in C], X, y)
+        first, *others = (clone(self).set_params(C=value) for value in C)
+        return first.fit_with(others, X, y)
 
-    def _fit_copies(self, copies: list[Self], X: Any, y: ArrayLike) -> list[Self]:
-        codes = copies[0]._learn_labels(X, y)  # noqa: SLF001
-        classes, prior = copies[0].classes_, copies[0].prior_
+    def fit_with(self, others: list[Self], X: Any, y: ArrayLike) -> list[Self]:
+        """Fit this quantifier and others that differ from it in C; returns all of them."""
+        codes = self._learn_labels(X, y)
+        copies, classes, prior = [self, *others], self.classes_, self.prior_
         terms, features = fit_terms(check_texts(X), longest=1) if is_text(X) else (None, X)
         problems = [classes[codes]] if len(classes) == 2 else [codes == one for one in range(len(classes))]
         classifier = self._classifier(len(classes))
@@ -54,7 +59,7 @@ class _SVM(Quantifier):
     def _classifier(self, k: int) -> QuantificationSVC:  # noqa: ARG002
         return QuantificationSVC(self._loss, tol=self.tol, max_iter=self.max_iter)
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """Decisions, 1 where an instance is given to a class: (n, k)."""
         check_is_fitted(self, "classifiers_")
         features = X if self.terms_ is None else self.terms_.transform(check_texts(X))
@@ -71,7 +76,8 @@ class SVMKLD(_SVM):
     """SVM(KLD): classify and count with a `QuantificationSVC` for the Kullback-Leibler divergence.
 
     Esuli and Sebastiani (2015). All five read numbers (n, d), dense or sparse, or texts, which become TF-IDF weighted
-    words. Two classes need one SVM; of more, each is told from the rest, and the shares are scaled to sum to one.
+    words. Two classes need one SVM. For more, each class is separated from the rest, and the counts are scaled
+    to sum to one.
 
     Parameters
     ----------
@@ -91,7 +97,7 @@ class SVMKLD(_SVM):
     array([0.25, 0.75])
     """
 
-    about: ClassVar[About] = About("Esuli and Sebastiani (2015)", "any", "features", "O(n k)")
+    about: ClassVar[About] = About("svm", "Esuli and Sebastiani (2015)", "any", "features", "O(n k)")
 
     _loss = "kld"
 
@@ -109,7 +115,7 @@ class SVMNKLD(_SVM):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Esuli and Sebastiani (2014)", "any", "features", "O(n k)")
+    about: ClassVar[About] = About("svm", "Esuli and Sebastiani (2014)", "any", "features", "O(n k)")
 
     _loss = "nkld"
 
@@ -120,7 +126,7 @@ class SVMQ(_SVM):
     Parameters
     ----------
     C, tol, max_iter : see `SVMKLD`.
-    positive : of two classes the one whose recall counts, see `QuantificationSVC`; of more, each in its turn.
+    positive : the class whose recall counts if there are two, see `QuantificationSVC`; for more, each class in turn.
 
     Examples
     --------
@@ -128,7 +134,7 @@ class SVMQ(_SVM):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Barranquero, Díez and del Coz (2015)", "any", "features", "O(n k)")
+    about: ClassVar[About] = About("svm", "Barranquero, Díez and del Coz (2015)", "any", "features", "O(n k)")
 
     _loss = "q"
 
@@ -138,7 +144,7 @@ class SVMQ(_SVM):
 
     def _classifier(self, k: int) -> QuantificationSVC:
         if k > 2 and self.positive is not None:
-            raise InvalidSetting(f"positive names one of two classes, and y has {k}. Leave it out.")
+            raise InvalidSetting(f"positive is only for two classes, but y has {k}. Leave it out.")
         return super()._classifier(k).set_params(positive=self.positive if k == 2 else True)
 
 
@@ -155,7 +161,7 @@ class SVMAE(_SVM):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "features", "O(n k)")
+    about: ClassVar[About] = About("svm", "Moreo and Sebastiani (2021)", "any", "features", "O(n k)")
 
     _loss = "ae"
 
@@ -173,6 +179,6 @@ class SVMRAE(_SVM):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Moreo and Sebastiani (2021)", "any", "features", "O(n k)")
+    about: ClassVar[About] = About("svm", "Moreo and Sebastiani (2021)", "any", "features", "O(n k)")
 
     _loss = "rae"

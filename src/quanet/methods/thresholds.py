@@ -18,16 +18,17 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
+from quanet.base import AggregativeQuantifier
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
-from quanet.methods.multiclass import TwoClasses
-from quanet.methods.rate_curve import Curve, median_sweep, rate_curve, share_reaching
+from quanet.methods.rate_curve import RateCurve, median_sweep, rate_curve, share_reaching
+from quanet.parameters import Constraints, between
 
 CLEAR = 0.25  # MS2 leaves out thresholds whose rates are nearer than this
 
 
-class _Threshold(TwoClasses):
-    """What all share: which class is positive, its rate curve, and plain counting where no threshold tells."""
+class _Threshold(AggregativeQuantifier):
+    """Base of all: the positive class, its rate curve, and plain counting if no threshold separates the classes."""
 
     positive_: int
 
@@ -36,7 +37,7 @@ class _Threshold(TwoClasses):
         self.positive = positive
 
     def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
-        """As always, and choose the positive class: here, once, so that replicates count the same one."""
+        """Also choose the positive class: here, once, so that replicates count the same class."""
         codes = super()._learn_labels(X, y)
         known = self.classes_.tolist()
         if self.positive is not None and self.positive not in known:
@@ -47,7 +48,7 @@ class _Threshold(TwoClasses):
             self.positive_ = int(codes[0]) if self.prior_[0] == self.prior_[1] else int(self.prior_.argmin())
         return codes
 
-    def _curve(self, posteriors: FloatArray, codes: IntArray, thresholds: FloatArray | None = None) -> Curve:
+    def _curve(self, posteriors: FloatArray, codes: IntArray, thresholds: FloatArray | None = None) -> RateCurve:
         """The curve at thresholds whose rates differ; of none, one that leaves the plain count, with a warning."""
         curve = rate_curve(posteriors[:, self.positive_], codes == self.positive_, thresholds)
         curve = curve.where(curve.tpr != curve.fpr)
@@ -55,12 +56,12 @@ class _Threshold(TwoClasses):
             return curve
         at = "every threshold" if thresholds is None else f"the threshold of {thresholds[0]:.3g}"
         warnings.warn(
-            f"{type(self).__name__} cannot adjust by this classifier's errors (tpr = fpr at {at}) and stays with CC's "
-            "estimate. A better classifier or more labelled instances help.",
+            f"{type(self).__name__} cannot correct this classifier's counts (tpr = fpr at {at}) and returns CC's "
+            "estimate. Use a better classifier or more labelled instances.",
             QuanetWarning,
             stacklevel=4,
         )
-        return Curve(np.array([0.5]), np.array([1.0]), np.array([0.0]))
+        return RateCurve(np.array([0.5]), np.array([1.0]), np.array([0.0]))
 
     def _scores(self, rows: ArrayLike) -> FloatArray:
         return check_rows(rows, width=2)[..., self.positive_]
@@ -72,7 +73,7 @@ class _Threshold(TwoClasses):
 
 
 class _OneThreshold(_Threshold):
-    """What T50, MAX, X and TAC share: the adjusted count at one threshold."""
+    """Base of T50, MAX, X and TAC: the adjusted count at one threshold."""
 
     threshold_: float
     tpr_: float
@@ -85,10 +86,10 @@ class _OneThreshold(_Threshold):
 
 
 class _ChosenThreshold(_OneThreshold):
-    """What T50, MAX and X share: a threshold chosen by its rates."""
+    """Base of T50, MAX and X: a threshold chosen by its rates."""
 
     @abstractmethod
-    def _miss(self, curve: Curve) -> FloatArray:
+    def _miss(self, curve: RateCurve) -> FloatArray:
         """How far each threshold is from the wanted one: (m,)."""
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
@@ -104,8 +105,8 @@ class T50(_ChosenThreshold):
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
-    positive : the class that is counted. None takes the rarer one, as Forman's positives are; of two equally frequent
-        ones that of the first training instance. Intervals keep the choice that fit made.
+    positive : the class that is counted. None means the rarer one, as in Forman's papers; of two equally frequent
+        classes, that of the first training instance. Intervals use the class chosen by fit.
 
     Attributes
     ----------
@@ -126,9 +127,9 @@ class T50(_ChosenThreshold):
     (0.8, array([0.5, 0.5]))
     """
 
-    about: ClassVar[About] = About("Forman (2006)", "two", "posteriors", "O(n)")
+    about: ClassVar[About] = About("thresholds", "Forman (2006)", "two", "posteriors", "O(n)")
 
-    def _miss(self, curve: Curve) -> FloatArray:
+    def _miss(self, curve: RateCurve) -> FloatArray:
         return np.abs(curve.tpr - 0.5)
 
 
@@ -151,9 +152,9 @@ class MAX(_ChosenThreshold):
     (0.6, array([0.5, 0.5]))
     """
 
-    about: ClassVar[About] = About("Forman (2006)", "two", "posteriors", "O(n)")
+    about: ClassVar[About] = About("thresholds", "Forman (2006)", "two", "posteriors", "O(n)")
 
-    def _miss(self, curve: Curve) -> FloatArray:
+    def _miss(self, curve: RateCurve) -> FloatArray:
         return curve.fpr - curve.tpr
 
 
@@ -164,21 +165,16 @@ class X(_ChosenThreshold):
     ----------
     classifier, cv, positive : see `T50`.
 
-    Attributes
-    ----------
-    threshold_, tpr_, fpr_ : the threshold and its rates.
-
     Examples
     --------
-    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
-    >>> quantifier = X("precomputed", positive="yes").fit(posteriors, labels)
-    >>> quantifier.threshold_, quantifier.predict([[0.9, 0.1], [0.1, 0.9], [0.3, 0.7], [0.2, 0.8]])
-    (0.6, array([0.5, 0.5]))
+    >>> quantifier = X("precomputed", positive=1).fit([[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], [0, 0, 1, 1])
+    >>> quantifier.predict([[0.9, 0.1], [0.1, 0.9], [0.3, 0.7], [0.2, 0.8]])
+    array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Forman (2006)", "two", "posteriors", "O(n)")
+    about: ClassVar[About] = About("thresholds", "Forman (2006)", "two", "posteriors", "O(n)")
 
-    def _miss(self, curve: Curve) -> FloatArray:
+    def _miss(self, curve: RateCurve) -> FloatArray:
         return np.abs(1 - curve.tpr - curve.fpr)
 
 
@@ -201,15 +197,14 @@ class TAC(_OneThreshold):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Forman (2005)", "two", "posteriors", "O(n)")
+    about: ClassVar[About] = About("thresholds", "Forman (2005)", "two", "posteriors", "O(n)")
+    allowed_values: ClassVar[Constraints] = {"threshold": between(0, 1, including="both")}
 
     def __init__(self, classifier: Any = None, *, cv: Any = 5, positive: Any = None, threshold: float = 0.5) -> None:
         super().__init__(classifier, cv=cv, positive=positive)
         self.threshold = threshold
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise InvalidSetting(f"threshold is a posterior, from 0 to 1; got {self.threshold!r}.")
         curve = self._curve(posteriors, codes, np.array([float(self.threshold)]))
         self.threshold_, self.tpr_, self.fpr_ = (float(part[0]) for part in curve)
 
@@ -235,7 +230,9 @@ class MS(_Threshold):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances")
+    about: ClassVar[About] = About(
+        "thresholds", "Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances"
+    )
 
     thresholds_: FloatArray
     tpr_: FloatArray
@@ -244,12 +241,12 @@ class MS(_Threshold):
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self.thresholds_, self.tpr_, self.fpr_ = self._kept(self._curve(posteriors, codes))
 
-    def _kept(self, curve: Curve) -> Curve:
+    def _kept(self, curve: RateCurve) -> RateCurve:
         return curve
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Count at all thresholds, adjust each, take the median: (..., n, 2) -> (..., 2)."""
-        return self._shares(median_sweep(self._scores(rows), Curve(self.thresholds_, self.tpr_, self.fpr_)))
+        return self._shares(median_sweep(self._scores(rows), RateCurve(self.thresholds_, self.tpr_, self.fpr_)))
 
 
 class MS2(MS):
@@ -259,31 +256,29 @@ class MS2(MS):
     ----------
     classifier, cv, positive : see `T50`.
 
-    Attributes
-    ----------
-    thresholds_, tpr_, fpr_ : the thresholds and their rates: (m,) each.
-
     Notes
     -----
-    Where no threshold is clear, all are taken, with a warning; QuaPy 0.2 falls back to plain counting.
+    If no threshold is clear, it uses all of them and warns; QuaPy 0.2 falls back to plain counting.
 
     Examples
     --------
-    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
-    >>> MS2("precomputed", positive="yes").fit(posteriors, labels).predict([[0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
+    >>> quantifier = MS2("precomputed", positive=1).fit([[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], [0, 0, 1, 1])
+    >>> quantifier.predict([[0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances")
+    about: ClassVar[About] = About(
+        "thresholds", "Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances"
+    )
 
-    def _kept(self, curve: Curve) -> Curve:
+    def _kept(self, curve: RateCurve) -> RateCurve:
         clear = curve.tpr - curve.fpr > CLEAR
         if clear.any():
             return curve.where(clear)
         most = (curve.tpr - curve.fpr).max()
         warnings.warn(
-            f"MS2 wants thresholds with tpr - fpr above {CLEAR}, and the largest is {most:.3g}. "
-            "It takes them all, as MS does. A better classifier helps.",
+            f"MS2 uses thresholds with tpr - fpr above {CLEAR}, but the largest difference is {most:.3g}. "
+            "It uses all thresholds, as MS does. Use a better classifier.",
             QuanetWarning,
             stacklevel=4,
         )

@@ -16,12 +16,15 @@ from quanet.errors import InvalidSetting
 from quanet.methods.about import About
 from quanet.methods.divergences import Divergence
 from quanet.methods.matching import MatchingQuantifier
-from quanet.methods.order import ladder_of, smoothness
+from quanet.methods.order import smoothness
 from quanet.methods.representations import Labels, Representation
+from quanet.parameters import Constraints, at_least
 
 
 class _Unfolding(MatchingQuantifier):
-    """What RUN and Tikhonov share: a representation of one's choice, and the weight of smoothness."""
+    """Base of RUN and Tikhonov: a representation, and the weight of smoothness."""
+
+    allowed_values: ClassVar[Constraints] = {"tau": at_least(0, finite=True)}
 
     ladder_: IntArray
     order: Sequence[Any] | None = None  # models saved by 0.1.0 have neither
@@ -40,11 +43,10 @@ class _Unfolding(MatchingQuantifier):
         self.representation = representation
         self.order = order
 
-    def _learn_labels(self, X: Any, y: ArrayLike) -> IntArray:
-        codes = super()._learn_labels(X, y)
-        if self._is_smooth() or self.order is not None:
-            self.ladder_ = ladder_of(self.classes_, self.order, type(self).__name__)
-        return codes
+    @property
+    def needs_order(self) -> bool:
+        """Whether `fit` needs the order of the classes: it is given, or the estimate depends on it."""
+        return self._is_smooth() or self.order is not None
 
     def _is_smooth(self) -> bool:
         """Whether the order of the classes matters."""
@@ -55,14 +57,12 @@ class _Unfolding(MatchingQuantifier):
         """The name of the divergence."""
 
     def _parts(self) -> tuple[Representation, str | Divergence]:
-        if not (np.isfinite(self.tau) and self.tau >= 0):
-            raise InvalidSetting(f"tau is a number of at least 0; got {self.tau!r}.")
         return (Labels() if self.representation is None else self.representation), self._divergence()
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         super()._fit_aggregation(posteriors, codes)
         if self.matcher_.representation.blocks_ is not None and len(self.matcher_.representation.blocks_) > 1:
-            raise InvalidSetting(f"{type(self).__name__} takes one number of bins, not several.")
+            raise InvalidSetting(f"{type(self).__name__} needs one number of bins, not several.")
 
     def _smoothest(self, rows: ArrayLike, weight: float) -> FloatArray:
         matcher = self.matcher_
@@ -85,9 +85,9 @@ class RUN(_Unfolding):
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
-    tau : weight of smoothness; `GridSearchQ` finds one by protocol. It has no meaning for two classes.
+    tau : weight of smoothness; `GridSearchQ` can choose it. It has no effect for two classes.
     representation : what is counted: the predicted labels if None, or as in `Matching`, such as ``Histogram(8)``.
-    order : the classes from the lowest to the highest; None takes numbers as they are. Other labels need it where tau
+    order : the classes from the lowest to the highest; None uses numbers as they are. Other labels need it if tau
         is above 0.
 
     Examples
@@ -99,7 +99,7 @@ class RUN(_Unfolding):
     array([0.1, 0.2, 0.3, 0.4])
     """
 
-    about: ClassVar[About] = About("Blobel (1985)", "ordered", "posteriors", "O(n k + J k^2)")
+    about: ClassVar[About] = About("ordered", "Blobel (1985)", "ordered", "posteriors", "O(n k + J k^2)")
 
     def _divergence(self) -> str:
         return "likelihood"
@@ -130,7 +130,7 @@ class Tikhonov(_Unfolding):
     """
 
     about: ClassVar[About] = About(
-        "Höcker and Kartvelishvili (1996); Bunse (2022)", "ordered", "posteriors", "O(n k + k^3)"
+        "ordered", "Höcker and Kartvelishvili (1996); Bunse (2022)", "ordered", "posteriors", "O(n k + k^3)"
     )
 
     def _divergence(self) -> str:

@@ -1,4 +1,4 @@
-r"""Importance weights: how much more frequent each class has become, found by what a classifier says of the bag.
+r"""Importance weights: how much more frequent each class is than in training, from a classifier's predictions.
 
 With C the joint distribution of predicted (row) and true class (column) on out-of-fold training instances, and q the
 predictions' shares in a bag, the weights :math:`w_y = p(y) / \rho(y)` of a prior shift satisfy :math:`C w = q`. The
@@ -7,7 +7,7 @@ prevalences are :math:`p \propto w \rho`.
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import AggregativeQuantifier
-from quanet.errors import InvalidSetting, QuanetWarning
+from quanet.errors import QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.counting import classify_and_count, hard_rates, is_singular, mean_posterior, soft_rates
 from quanet.methods.multiclass import share_out
-from quanet.shrinkage import one_hot
-from quanet.simplex import count
+from quanet.parameters import Constraints, at_least, between, one_of
+from quanet.simplex import count, one_hot
 
 STEPS = 60  # halvings of an interval of logarithms: more than floats can tell
 COUNTS = {"hard": classify_and_count, "soft": mean_posterior}
@@ -84,20 +84,16 @@ def regularised_weights(counted: FloatArray, joint: FloatArray, rho: float) -> F
 
 
 class _Weighted(AggregativeQuantifier):
-    """What BBSE and RLLS share: the joint distribution of predictions and classes, and weights made prevalences."""
+    """Base of BBSE and RLLS: the joint distribution of predictions and classes, and prevalences from weights."""
 
     joint_: FloatArray
     shares_: FloatArray
 
+    allowed_values: ClassVar[Constraints] = {"outputs": one_of(*COUNTS)}
+
     def __init__(self, classifier: Any = None, *, cv: Any = 5, outputs: Literal["hard", "soft"] = "soft") -> None:
         super().__init__(classifier, cv=cv)
         self.outputs = outputs
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and learn how its predictions and the classes meet."""
-        if self.outputs not in COUNTS:
-            raise InvalidSetting(f"outputs is one of {', '.join(COUNTS)}; got {self.outputs!r}.")
-        return super().fit(X, y)
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self.shares_ = count(codes, posteriors.shape[1]) / len(codes)
@@ -146,7 +142,7 @@ class BBSE(_Weighted):
     (array([0.5, 0.5]), array([1., 1.]))
     """
 
-    about: ClassVar[About] = About("Lipton, Wang and Smola (2018)", "any", "posteriors", "O(n k + k^2)")
+    about: ClassVar[About] = About("weights", "Lipton, Wang and Smola (2018)", "any", "posteriors", "O(n k + k^2)")
 
     def __init__(self, classifier: Any = None, *, cv: Any = 5, outputs: Literal["hard", "soft"] = "hard") -> None:
         super().__init__(classifier, cv=cv, outputs=outputs)
@@ -155,9 +151,9 @@ class BBSE(_Weighted):
         super()._fit_aggregation(posteriors, codes)
         if is_singular(self.joint_ * len(self.joint_)):
             warnings.warn(
-                "BBSE cannot tell all classes apart: the matrix of predicted and true classes is singular. Of the "
-                "weights that explain a bag it takes those nearest to 1. A better classifier, more labelled instances, "
-                "or RLLS, which expects this, help.",
+                "BBSE cannot separate all classes: the matrix of predicted and true classes is singular. Of the "
+                "weights that explain a bag it returns those nearest to 1. Use a better classifier, more labelled "
+                "instances, or RLLS, which is regularised.",
                 QuanetWarning,
                 stacklevel=4,
             )
@@ -191,10 +187,12 @@ class RLLS(_Weighted):
     array([0.5, 0.5])
     """
 
-    about: ClassVar[About] = About("Azizzadenesheli et al. (2019)", "any", "posteriors", "O(n k + k^2)")
+    about: ClassVar[About] = About("weights", "Azizzadenesheli et al. (2019)", "any", "posteriors", "O(n k + k^2)")
     _exact: ClassVar[bool] = False
 
     rho_: float
+
+    allowed_values: ClassVar[Constraints] = {"alpha": at_least(0), "delta": between(0, 1)}
 
     def __init__(
         self,
@@ -208,14 +206,6 @@ class RLLS(_Weighted):
         super().__init__(classifier, cv=cv, outputs=outputs)
         self.alpha = alpha
         self.delta = delta
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and learn how its predictions and the classes meet."""
-        if not self.alpha >= 0:
-            raise InvalidSetting(f"alpha is a strength of at least 0; got {self.alpha!r}.")
-        if not 0 < self.delta < 1:
-            raise InvalidSetting(f"delta is a probability between 0 and 1; got {self.delta!r}.")
-        return super().fit(X, y)
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         super()._fit_aggregation(posteriors, codes)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
-from quanet.duplicates import split_groups
+from quanet.data.duplicates import split_groups
 from quanet.nn.statistics import Statistics
 from quanet.protocols import UPP
 from quanet.simplex import smooth
@@ -18,7 +18,7 @@ CERTAIN = 1e-4  # group means are kept this far from 0 and 1 before their log-od
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class BagPool:
     """Rows (m, k + e), posteriors first, and classes (m,) of the instances that bags are drawn from.
 
     `groups` (m,) are equal for copies of an instance; None where all are different.
@@ -31,9 +31,9 @@ class Pool:
 
     def draw(self, b: int, n: int, *, rng: np.random.Generator) -> Bags:
         """Bags of n instances at prevalences uniform on the simplex."""
-        return UPP(bag_size=n, repeats=b)._drawn(self.codes, rng=rng, classes=np.arange(self.k))  # noqa: SLF001
+        return UPP(bag_size=n, repeats=b).draw_quietly(self.codes, rng=rng, classes=np.arange(self.k))
 
-    def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator, runs: int | None = None) -> list["Pool"]:
+    def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator, runs: int | None = None) -> list["BagPool"]:
         """Disjoint pools with these shares of every class, drawn at random; copies of an instance are in the same.
 
         With a number of runs, each class is cut into so many runs of neighbours, and these are drawn, not instances:
@@ -54,15 +54,15 @@ class Pool:
         member = split_groups(self.groups, self.codes, parts_of)
         return [self._take(member == part) for part in range(len(shares))]
 
-    def _take(self, chosen: BoolArray) -> "Pool":
+    def _take(self, chosen: BoolArray) -> "BagPool":
         groups = None if self.groups is None else self.groups[chosen]
-        return Pool(self.rows[chosen], self.codes[chosen], self.k, groups)
+        return BagPool(self.rows[chosen], self.codes[chosen], self.k, groups)
 
 
 def base_estimate(posteriors: FloatArray, statistics: Statistics) -> FloatArray:
     """Calibrated maximum likelihood, smoothed by half an instance a class: (b, n, k) -> (b, k).
 
-    No bag shows that a class is absent; the smoothing says so, and keeps logarithms finite.
+    No bag proves that a class is absent; smoothing accounts for that and keeps logarithms finite.
     """
     found = statistics.maximum_likelihood(statistics.calibration(posteriors))
     return smooth(found, 1 / (2 * posteriors.shape[-2]))
@@ -114,7 +114,7 @@ def to_tensors(device: torch.device, *arrays: FloatArray) -> tuple[Tensor, ...]:
 
 
 def training_batches(
-    pool: Pool,
+    pool: BagPool,
     statistics: Statistics,
     device: torch.device,
     *,
@@ -141,7 +141,7 @@ def training_batches(
 
 
 def row_batches(
-    pool: Pool, device: torch.device, *, batches: int, bags: int, sizes: tuple[int, int], rng: np.random.Generator
+    pool: BagPool, device: torch.device, *, batches: int, bags: int, sizes: tuple[int, int], rng: np.random.Generator
 ) -> Iterator[tuple[Tensor, ...]]:
     """Batches of bags of one random size each, as whole rows (b, n, k + e), and their true prevalences (b, k)."""
     table = to_tensors(device, pool.rows)[0]  # sent once; only row numbers travel

@@ -32,7 +32,7 @@ class Checkpoint:
     ----------
     folder : made if need be.
     kind : what is trained, for the reader of the folder.
-    facts : arrays, and anything else whose `repr` says what it is.
+    facts : arrays, and anything else with a meaningful `repr`.
     rng : what batches are drawn by; its state is kept and restored.
     """
 
@@ -42,7 +42,7 @@ class Checkpoint:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidSetting(f"checkpoint={str(folder)!r} cannot be a folder: {error.strerror}.") from error
+            raise InvalidSetting(f"checkpoint={str(folder)!r} cannot be used as a folder: {error.strerror}.") from error
 
     def write(self, network: nn.Module, optimizer: torch.optim.Optimizer, best: State, epochs: "list[Epoch]") -> None:
         """Keep how far the training is. A full disk costs the checkpoint, not the training."""
@@ -69,7 +69,7 @@ class Checkpoint:
                 arrays = {name: kept[name] for name in kept.files}
             facts = json.loads(str(arrays.pop("facts")))
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-            warnings.warn(f"{self.path} is damaged; the training starts anew.", QuanetWarning, stacklevel=2)
+            warnings.warn(f"{self.path} is damaged; training starts again.", QuanetWarning, stacklevel=2)
             return None
         parts: dict[str, State] = {}
         for name, array in arrays.items():

@@ -1,4 +1,4 @@
-"""Where tensors live."""
+"""Devices: which one to use, its random numbers and its precision."""
 
 import warnings
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def resolve_device(device: str) -> torch.device:
         torch.empty(0, device=found)
     except (RuntimeError, AssertionError) as error:
         reason = " ".join(str(error).split("\n")[0].split())
-        raise InvalidSetting(f"device {device!r} cannot be used here: {reason}. Take 'auto' or 'cpu'.") from error
+        raise InvalidSetting(f"device {device!r} is not available: {reason}. Use 'auto' or 'cpu'.") from error
     return found
 
 

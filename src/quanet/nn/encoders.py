@@ -1,4 +1,4 @@
-"""Pretrained sentence encoders: where they are found, and how they are told apart."""
+"""Pretrained sentence encoders: where they are found, and how they are identified."""
 
 import os
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def packaged() -> str:
 
 
 def checksum(encoder: Any) -> str:
-    """SHA-256 of a model's weights, and of what it makes of a text's words: whatever its files are called."""
+    """SHA-256 of a model's weights and tokens, independent of its file names."""
     tensors = (tensor.detach().cpu().contiguous().reshape(-1) for tensor in encoder.parameters())
     # In an order of their own: names and places of layers change from version to version.
     digests = sorted(sha256(tensor.view(torch.uint8).numpy().tobytes()).hexdigest() for tensor in tensors)

@@ -8,7 +8,7 @@ from scipy.stats import ttest_1samp
 
 from quanet.arrays import FloatArray
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
-from quanet.nn.batches import Pool
+from quanet.nn.batches import BagPool
 
 PARTS = 10  # disjoint parts of the guard's pool, each one trial of network against base
 FEWEST_PARTS = 6  # below which nothing can be shown
@@ -29,11 +29,11 @@ class Verdict:
 def compare(
     base: Callable[[FloatArray], FloatArray],
     network: Callable[[FloatArray], FloatArray],
-    pool: Pool,
+    pool: BagPool,
     *,
     rng: np.random.Generator,
 ) -> Verdict:
-    """Compare two estimates (b, n, d) -> (b, k) on disjoint parts of a pool that neither has learnt from.
+    """Compare two estimates (b, n, d) -> (b, k) on disjoint parts of a pool that neither has learned from.
 
     Bags of one pool share its instances, and with them its luck, so each part is one trial, not each bag. A part is a
     run of neighbours in the data: reviews of one product stay in one part, and count once.

@@ -16,7 +16,7 @@ Loss = Callable[[nn.Module, Batch], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What is known after an epoch; `best` says whether its weights are the best so far."""
+    """The losses of an epoch; `best` is whether its weights are the best so far."""
 
     number: int
     train_loss: float
@@ -49,8 +49,8 @@ def train(
     max_epochs : epochs at most.
     patience : epochs without a better validation loss after which training ends.
     decay : whether the learning rate falls to zero over `max_epochs`, along half a cosine (Loshchilov and Hutter 2017).
-    checkpoint : where every epoch is kept. If it holds some already, they are yielded again and training goes on from
-        there, to the same end.
+    checkpoint : where every epoch is kept. If it contains epochs, they are yielded again and training resumes from
+        there, with the same result.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=lr, weight_decay=weight_decay)
     best_state = deepcopy(network.state_dict())

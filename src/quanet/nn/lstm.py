@@ -5,7 +5,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,26 +16,45 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.classifiers import check_labels
+from quanet.classifiers.cross_fitting import check_labels
+from quanet.classifiers.text import check_texts
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.device import full_precision, on_device, resolve_device, seeded
-from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, Epoch, Loss, train
+from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import TextLSTM
-from quanet.nn.progress import progress_line
-from quanet.nn.texts import TextPool, alike_in_length, draw_balanced, held_out_weights, hold_out
-from quanet.nn.words import FIRST_WORD, encode_words, most_frequent_words
+from quanet.nn.text_batches import TextPool, alike_in_length, draw_balanced, held_out_weights, hold_out
+from quanet.nn.training import check_checkpoint, progress_line
+from quanet.nn.vocabulary import FIRST_WORD, encode_words, most_frequent_words
+from quanet.parameters import Constraints, at_least, between, check_parameters, one_of, positive, whole
 from quanet.simplex import classes_of, encode
-from quanet.text import check_texts
+
+
+def mean_squared_error(network: nn.Module, batch: Batch) -> Tensor:
+    """Weighted mean over texts of the squared error of the posteriors, itself a mean over classes."""
+    ids, lengths, truth, weights = batch
+    scores, _ = network(ids, lengths)
+    return weights @ (scores.softmax(dim=-1) - truth).square().mean(dim=-1)
+
+
+def cross_entropy(network: nn.Module, batch: Batch) -> Tensor:
+    """Weighted mean over texts of minus the log posterior of their class."""
+    ids, lengths, truth, weights = batch
+    scores, _ = network(ids, lengths)
+    return -(weights @ (scores.log_softmax(dim=-1) * truth).sum(dim=-1))
+
+
+LOSSES: dict[str, Loss] = {"mse": mean_squared_error, "cross_entropy": cross_entropy}
 
 
 class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     """Long short-term memory network on words, as in the paper; `transform` is its document embedding.
 
-    The defaults are the paper's settings; of its authors' code are balanced batches, where the paper says random ones,
-    and the 5,000 words; of a text it reads the last 200, there 120 (accuracy on held-out IMDB training data .824, with
-    120 .807). Unlike there, padding is never read, and early stopping looks at held-out training data.
+    The defaults are the paper's settings, with three exceptions. Batches are balanced and the vocabulary has 5,000
+    words, as in the authors' code. It reads the last 200 words of a text, not 120 (accuracy on held-out IMDB training
+    data .824; with 120, .807). Unlike the authors' code, it never reads padding, and early stopping uses held-out
+    training data.
 
     Parameters
     ----------
@@ -46,13 +65,13 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     length : words read of a text, from its end.
     word_size, hidden, dense, embedding_size, dropout : see `TextLSTM`.
     lr, weight_decay, batch_size : of Adam's steps.
-    validate_every : steps between two looks at the held-out texts.
-    patience : looks without a better loss after which training ends.
-    max_steps : steps at most.
-    held_out : share of the training texts that is kept for these looks.
+    validate_every : steps between two validations on the held-out texts.
+    patience : validations without a better loss after which training ends.
+    max_steps : maximum number of steps.
+    held_out : fraction of the training texts that is held out for validation.
     device : "auto", "cpu", "cuda", "cuda:1", "mps"; also for predictions.
     random_state : seed or generator of split, batches, first weights and dropout.
-    checkpoint : folder that keeps the training at every look; a fit that was killed goes on from there, to the same
+    checkpoint : folder that keeps the training at every validation; a fit that was killed resumes there, with the same
         result. Needs a `random_state` that is a number.
     progress : whether a line on standard error shows how training goes.
 
@@ -70,6 +89,17 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     >>> classifier.fit(texts, ["yes", "yes", "no", "no"] * 10).predict(["so good", "so bad"])
     array(['yes', 'no'], dtype='<U3')
     """
+
+    allowed_values: ClassVar[Constraints] = {
+        "loss": one_of(*LOSSES),
+        "held_out": between(0, 1),
+        "dropout": between(0, 1, including="low"),
+        "lr": positive(finite=True),
+        "patience": at_least(1),
+        "max_steps": at_least(1),
+        **dict.fromkeys(("words", "length", "word_size", "hidden", "dense", "embedding_size"), whole(1)),
+        **dict.fromkeys(("batch_size", "validate_every"), whole(1)),
+    }
 
     def __init__(
         self,
@@ -118,7 +148,8 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Iterable[str], y: ArrayLike) -> Self:
         """Learn vocabulary and weights from texts (n,) and labels (n,); Ctrl-C ends training with the best so far."""
-        self._check_settings()
+        check_parameters(self)
+        check_checkpoint(self)
         device = resolve_device(self.device)
         rng = np.random.default_rng(self.random_state)
         texts = check_texts(X)
@@ -214,7 +245,7 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
                     show(epoch)
         except KeyboardInterrupt:
             warnings.warn(
-                f"training was interrupted after {len(history)} of at most {epochs} looks at the held-out texts; "
+                f"training was interrupted after {len(history)} of at most {epochs} validations; "
                 "the best weights so far are kept.",
                 QuanetWarning,
                 stacklevel=3,
@@ -253,45 +284,9 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             dropout=self.dropout,
         )
 
-    def _check_settings(self) -> None:
-        if self.checkpoint is not None and not isinstance(self.random_state, (int, np.integer)):
-            raise InvalidSetting("a checkpoint is found again by its seed: give random_state a number.")
-        if self.loss not in LOSSES:
-            raise InvalidSetting(f"loss is one of {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
-        if not 0 < self.held_out < 1:
-            raise InvalidSetting(f"held_out is a share between 0 and 1; got {self.held_out}.")
-        if not 0 <= self.dropout < 1:
-            raise InvalidSetting(f"dropout is at least 0 and less than 1; got {self.dropout}.")
-        if not 0 < self.lr < math.inf:
-            raise InvalidSetting(f"lr is a positive number; got {self.lr}.")
-        for name in _COUNTS:
-            if getattr(self, name) < 1:
-                raise InvalidSetting(f"{name} is at least 1; got {getattr(self, name)}.")
-
     def _check_loss(self, epoch: Epoch) -> None:
         if not math.isfinite(epoch.train_loss + epoch.valid_loss):
             raise InvalidSetting(
-                f"after {(epoch.number + 1) * self.validate_every} steps the loss is no number any more: training has "
-                f"run away. Take a smaller lr than {self.lr}."
+                f"after {(epoch.number + 1) * self.validate_every} steps the loss is not a finite number: training "
+                f"diverged. Use an lr below {self.lr}."
             )
-
-
-def mean_squared_error(network: nn.Module, batch: Batch) -> Tensor:
-    """Weighted mean over texts of the squared error of the posteriors, itself a mean over classes."""
-    ids, lengths, truth, weights = batch
-    scores, _ = network(ids, lengths)
-    return weights @ (scores.softmax(dim=-1) - truth).square().mean(dim=-1)
-
-
-def cross_entropy(network: nn.Module, batch: Batch) -> Tensor:
-    """Weighted mean over texts of minus the log posterior of their class."""
-    ids, lengths, truth, weights = batch
-    scores, _ = network(ids, lengths)
-    return -(weights @ (scores.log_softmax(dim=-1) * truth).sum(dim=-1))
-
-
-LOSSES: dict[str, Loss] = {"mse": mean_squared_error, "cross_entropy": cross_entropy}
-_COUNTS = (
-    *("words", "length", "word_size", "hidden", "dense", "embedding_size"),
-    *("batch_size", "validate_every", "patience", "max_steps"),
-)

@@ -152,7 +152,7 @@ class SetNetwork(nn.Module):
         super().__init__()
         self.k = k
         self.pooling = pooling
-        # Read whole, the few instances of a rare class would be learnt by heart, by their embeddings.
+        # Read whole, the few instances of a rare class would be memorised by their embeddings.
         self.thin = nn.Dropout(dropout)
         self.widest = max(2 * k + embedding, hidden, shown)  # numbers held of an instance, at most
         self.first = nn.Linear(2 * k + embedding, hidden)

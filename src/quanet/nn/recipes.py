@@ -9,7 +9,7 @@ GROUPS = 16  # quantile groups of the residual network
 class Recipe:
     """How a network is trained: bags in a batch, their sizes, batches in an epoch, learning rate, groups if any.
 
-    `stop_batches` of bags of `stop_sizes` say when to stop.
+    `stop_batches` of bags of `stop_sizes` decide when to stop.
     """
 
     bags: int

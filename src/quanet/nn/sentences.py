@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -18,12 +18,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.classifiers import check_labels
-from quanet.errors import InvalidData, InvalidModel, InvalidSetting
+from quanet.classifiers.cross_fitting import check_labels
+from quanet.classifiers.text import check_texts
+from quanet.errors import InvalidData, InvalidModel
 from quanet.nn.device import full_precision, resolve_device
 from quanet.nn.encoders import checksum, load_encoder, name_of
+from quanet.parameters import Constraints, check_parameters, positive, whole
 from quanet.simplex import classes_of
-from quanet.text import check_texts
 
 REMEMBERED = 100_000  # texts whose embeddings are kept from one call to the next
 READING = Lock()  # a tokenizer changes its own settings while it reads, so only one thread may use it
@@ -64,7 +65,7 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     C : inverse strength of the regression's regularisation, on standardised embeddings.
     batch_size : texts that the transformer reads together.
     device : "auto", "cpu", "cuda", "cuda:1", "mps".
-    progress : whether a line on standard error shows how embedding goes.
+    progress : whether a line on standard error shows the progress of embedding.
 
     Attributes
     ----------
@@ -80,6 +81,8 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     >>> classifier.predict(["what a delight", "utterly boring"])
     array(['yes', 'no'], dtype='<U3')
     """
+
+    allowed_values: ClassVar[Constraints] = {"C": positive(), "batch_size": whole(1)}
 
     def __init__(
         self,
@@ -105,8 +108,7 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         self, X: Iterable[str], y: ArrayLike, folds: list[tuple[IntArray, IntArray]]
     ) -> list[FloatArray]:
         """Fit on everything; return each fold's posteriors, from a regression that has not seen its labels."""
-        if not (self.C > 0 and self.batch_size >= 1):
-            raise InvalidSetting(f"C is positive and batch_size at least 1; got {self.C} and {self.batch_size}.")
+        check_parameters(self)
         resolve_device(self.device)  # a wrong one is named before the model is loaded
         texts = check_texts(X)
         labels = check_labels(y, len(texts))
@@ -157,7 +159,7 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
             if restored.checksum_ != state["checksum_"]:
                 raise InvalidModel(
                     f"the sentence-transformers model {name_of(restored.model)} is not the one that the classifier was "
-                    "fitted with: its weights or tokens differ. Put that one in its place, or fit again."
+                    "fitted with: its weights or tokens differ. Install the original model, or fit again."
                 )
         return restored
 
@@ -202,7 +204,7 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 def in_pieces(texts: list[str], encoder: Any) -> tuple[list[str], IntArray, IntArray]:
     """Texts, those beyond the model's limit in pieces of about equal length; whose they are, and their tokens.
 
-    A tokenizer that cannot say where its tokens stand in a text leaves the text whole, and the model cuts it off.
+    A tokenizer without token positions leaves the text whole, and the model truncates it.
     """
     tokenizer = encoder.tokenizer
     limit = (encoder.max_seq_length or sys.maxsize) - tokenizer.num_special_tokens_to_add()

@@ -3,6 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,57 +15,54 @@ from torch import nn
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
 from quanet.base import Quantifier
-from quanet.classifiers import is_given
-from quanet.errors import InvalidData, InvalidSetting
-from quanet.nn.batches import Pool, row_batches
+from quanet.classifiers.cross_fitting import is_given
+from quanet.errors import InvalidData
+from quanet.held_out import HeldOut
+from quanet.nn.batches import BagPool, row_batches
 from quanet.nn.device import one_thread, resolve_device, seeded
-from quanet.nn.kept import network_as_arrays, restore_network
 from quanet.nn.loop import Batch, train
 from quanet.nn.losses import LOSSES
+from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import SetNetwork
 from quanet.nn.recipes import Recipe
-from quanet.nn.rows import RowMaker
+from quanet.nn.row_maker import RowMaker
 from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
+from quanet.parameters import Constraints, at_least, one_of, whole
 from quanet.simplex import count
 
 AT_A_TIME = 2**21  # numbers in the widest layer at once when estimating: 16 megabytes
-NOT_OF_TRAINING = ("classifier", "cv", "device", "checkpoint", "progress")  # settings that rows say, or nothing
+# Settings that do not change the training on given rows.
+NOT_OF_TRAINING = ("classifier", "cv", "device", "checkpoint", "progress")
 FEWEST = 4  # instances of a class, so that both pools have some
 RECIPE = Recipe(bags=50, sizes=(20, 500), batches=50, stop_sizes=(250, 500), stop_batches=10, lr=3e-3, groups=None)
 
 
+@dataclass(eq=False, repr=False)  # so that a network adds its parameters to these without repeating them
 class SetQuantifier(Quantifier):
     """Base of the set networks: rows as for `QuaNet`, bags of held-out rows, a network that reads whole rows.
 
-    A subclass writes `_show`. Nothing is guarded: the network's softmax is the estimate.
+    A subclass is a dataclass and writes `_show`. Nothing is guarded: the network's softmax is the estimate.
     """
 
-    network_: SetNetwork
+    reads_posteriors: ClassVar[bool] = True
+    allowed_values: ClassVar[Constraints] = {
+        "loss": one_of(*LOSSES),
+        "max_epochs": whole(1),
+        "patience": at_least(1),
+    }
 
-    _reads_posteriors: ClassVar[bool] = True
+    classifier: Any = None
+    _: KW_ONLY
+    loss: Literal["ae", "rae", "mse", "kld"] = "kld"
+    cv: Any = 20
+    max_epochs: int = 40
+    patience: int = 20
+    device: str = "auto"
+    random_state: int | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool = False
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        loss: Literal["ae", "rae", "mse", "kld"] = "kld",
-        cv: Any = 20,
-        max_epochs: int = 40,
-        patience: int = 20,
-        device: str = "auto",
-        random_state: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.classifier = classifier
-        self.loss = loss
-        self.cv = cv
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.device = device
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.progress = progress
+    network_: SetNetwork = field(init=False)
 
     @abstractmethod
     def _show(self) -> tuple[nn.Module, int, int]:
@@ -72,7 +70,6 @@ class SetQuantifier(Quantifier):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit the classifier to instances X and labels y (n,), then the network to bags of held-out rows."""
-        self._check_settings()
         check_checkpoint(self)
         device = resolve_device(self.device)
         X, y = self._learnable(X, y)
@@ -90,13 +87,15 @@ class SetQuantifier(Quantifier):
         self.network_.reorder(to_sorted)
         # Intervals are calibrated on rows that the network was not trained on.
         kept = np.hstack([stop_pool.rows[:, to_sorted], stop_pool.rows[:, pool.k :]])
-        self._keep_held(kept, order[stop_pool.codes], self.rows_.lead, stop_pool.groups)
+        held_out = HeldOut(kept, order[stop_pool.codes], pool.k, stop_pool.groups, self.rows_.fold_gap)
+        self._keep_held_out(held_out)
         return self
 
-    def _needs_folds(self) -> bool:
+    def needs_folds(self) -> bool:
+        """Whether `fit` makes folds."""
         return not is_given(self.classifier)
 
-    def represent(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FloatArray:
         """Posteriors and embedding of every instance: (n, k + e)."""
         check_is_fitted(self, "network_")
         return self.rows_.transform(X)
@@ -128,18 +127,10 @@ class SetQuantifier(Quantifier):
         k = len(self.classes_)
         return SetNetwork(k, self.rows_.width - k, *self._show(), pooling=getattr(self, "pooling", "mean"))
 
-    def _check_settings(self) -> None:
-        if self.loss not in LOSSES:
-            raise InvalidSetting(f"loss is one of {', '.join(LOSSES)}; got {self.loss!r}.")
-        for name in ("max_epochs", "patience", "features", "bins", "gaussians"):
-            value = getattr(self, name, 2)
-            if value < (2 if name == "bins" else 1):
-                raise InvalidSetting(f"{name} is at least {2 if name == 'bins' else 1}; got {value}.")
-
-    def _pool(self, rows: FloatArray, codes: IntArray, groups: IntArray | None) -> tuple[Pool, IntArray]:
+    def _pool(self, rows: FloatArray, codes: IntArray, groups: IntArray | None) -> tuple[BagPool, IntArray]:
         """The rows to draw bags from, with the classes in the order in which they first occur; and that order.
 
-        So the names of classes, which sort them, decide nothing: neither what is drawn nor what is learnt.
+        So the names of classes do not matter, neither for what is drawn nor for what is learned.
         """
         k = len(self.classes_)
         sizes = count(codes if groups is None else np.unique(groups * k + codes) % k, k)
@@ -147,15 +138,15 @@ class SetQuantifier(Quantifier):
             name = self.classes_.tolist()[int(sizes.argmin())]
             raise InvalidData(
                 f"class {name!r} has {sizes.min()} different held-out instances; {type(self).__name__} draws bags from "
-                f"two disjoint parts and needs at least {FEWEST} of every class. Add some, or take EMQ."
+                f"two disjoint parts and needs at least {FEWEST} of every class. Add some, or use EMQ."
             )
         order = np.unique(codes, return_index=True)[1].argsort()
-        return Pool(np.hstack([rows[:, order], rows[:, k:]]), order.argsort()[codes], k, groups), order
+        return BagPool(np.hstack([rows[:, order], rows[:, k:]]), order.argsort()[codes], k, groups), order
 
-    def _train(self, train_pool: Pool, stop_pool: Pool, device: torch.device, rng: np.random.Generator) -> None:
+    def _train(self, train_pool: BagPool, stop_pool: BagPool, device: torch.device, rng: np.random.Generator) -> None:
         self.network_ = self._new_network().to(device)
 
-        def stream(pool: Pool, batches: int, sizes: tuple[int, int]) -> Iterator[Batch]:
+        def stream(pool: BagPool, batches: int, sizes: tuple[int, int]) -> Iterator[Batch]:
             return row_batches(pool, device, batches=batches, bags=RECIPE.bags, sizes=sizes, rng=rng)
 
         settings = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_OF_TRAINING}

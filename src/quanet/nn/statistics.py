@@ -1,13 +1,13 @@
-"""What a bag's posteriors say before any network reads them: the classical estimates, for every bag at once."""
+"""The statistics of a bag that networks read: the classical estimates, for many bags at once."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.calibration import Calibration, calibrate
+from quanet.classifiers.calibration import Calibration, calibrate
 from quanet.methods.counting import adjust, classify_and_count, hard_rates, mean_posterior, soft_rates
-from quanet.methods.em import maximum_likelihood
+from quanet.methods.solvers import maximum_likelihood
 from quanet.simplex import count
 
 

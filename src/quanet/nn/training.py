@@ -1,18 +1,19 @@
-"""What fitting a network over bags has around its loop: where it is kept, how it is shown, and how Ctrl-C ends it."""
+"""What surrounds the training loop: checkpoints, the progress line, and Ctrl-C."""
 
 import warnings
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.base import clone
 
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.nn.batches import Pool
+from quanet.nn.batches import BagPool
 from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.loop import Epoch
-from quanet.nn.progress import progress_line
 from quanet.progress import report
 
 
@@ -25,14 +26,17 @@ def classifier_to_fit(quantifier: Any) -> Any:
     return clone(classifier).set_params(checkpoint=quantifier.checkpoint)
 
 
-def check_checkpoint(quantifier: Any) -> None:
-    """Say what a checkpoint needs, before anything is fitted."""
-    if quantifier.checkpoint is not None and quantifier.random_state is None:
-        raise InvalidSetting("a checkpoint is found again by its seed: give random_state a number.")
+def check_checkpoint(estimator: Any) -> None:
+    """Raise `InvalidSetting` if an estimator has a checkpoint folder but no seed, by which a checkpoint is found."""
+    if estimator.checkpoint is not None and not isinstance(estimator.random_state, (int, np.integer)):
+        raise InvalidSetting(
+            f"{type(estimator).__name__}: checkpoint needs a seed, by which the checkpoint is found; "
+            f"random_state is {estimator.random_state!r}. Set random_state to a whole number."
+        )
 
 
 def checkpoint_of(
-    quantifier: Any, facts: tuple[Any, ...], pools: tuple[Pool, ...], rng: np.random.Generator
+    quantifier: Any, facts: tuple[Any, ...], pools: tuple[BagPool, ...], rng: np.random.Generator
 ) -> Checkpoint | None:
     """Where a quantifier's training is kept: its checkpoint folder, if it has one."""
     if quantifier.checkpoint is None:
@@ -58,3 +62,26 @@ def follow(epochs: Generator[Epoch, None, None], title: str, most: int, *, visib
             stacklevel=5,
         )
     return history
+
+
+@contextmanager
+def progress_line(title: str, total: int, *, visible: bool) -> Iterator[Callable[[Epoch], None]]:
+    """A line on standard error; the yielded function shows an epoch in it. Nothing is printed if it is not visible.
+
+    Examples
+    --------
+    >>> with progress_line("training", 2, visible=False) as show:
+    ...     show(Epoch(number=0, train_loss=0.3, valid_loss=0.2, best=True))
+    """
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+    with Progress(*columns, console=Console(stderr=True), disable=not visible) as bar:
+        task = bar.add_task(title, total=total)
+        best = float("inf")
+
+        def show(epoch: Epoch) -> None:
+            nonlocal best
+            best = min(best, epoch.valid_loss)
+            losses = f"loss {epoch.train_loss:.4f}, held out {epoch.valid_loss:.4f}, best {best:.4f}"
+            bar.update(task, completed=epoch.number + 1, description=f"{title}: {losses}")
+
+        yield show

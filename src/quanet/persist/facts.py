@@ -1,4 +1,4 @@
-"""What a model folder says of itself, without loading the model: nothing of it is built or run."""
+"""The facts about a saved model, read without loading it: nothing is built or run."""
 
 import inspect
 from dataclasses import dataclass
@@ -8,17 +8,15 @@ from typing import Any
 import safetensors.numpy
 
 from quanet.errors import InvalidModel
-from quanet.persist.folder import read_folder, untrusted_types
-from quanet.persist.place import ARRAYS
-from quanet.persist.state import Reader
-from quanet.persist.trust import Trust, known
+from quanet.persist.load import Reader, read_folder, untrusted_types
+from quanet.persist.trust import ARRAYS, Trust, known
 
 INNER = ("quantifier_", "quantifier")  # where a search, or a monitor, keeps the quantifier that knows the classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """What is known of a saved model.
+    """The facts about a saved model.
 
     Attributes
     ----------
@@ -26,10 +24,10 @@ class Facts:
     method : its class.
     settings : its parameters, as they would be written.
     classes, prior : labels, and training prevalences; empty where the model has none.
-    instances : labelled instances that it has learnt from.
-    config : all else that was saved beside it: "data", "results", "notes", "saved", "quanet", "versions", and more.
+    instances : number of labelled instances it was fitted to.
+    config : what else was saved with it: "data", "results", "notes", "saved", "quanet", "versions", and more.
     files : name -> bytes.
-    untrusted : types that `load` would have to be told to trust.
+    untrusted : types that must be passed to `load` as trusted.
     """
 
     folder: Path
@@ -63,14 +61,14 @@ def model_facts(folder: str | Path) -> Facts:
     try:
         arrays = safetensors.numpy.load(files[ARRAYS]) if ARRAYS in files else {}
         method, state = _object(tree)
-        learnt = _learnt(state)
+        fitted = _fitted_state(state)
         # Arrays, labels and plain values only: what would build an object is not read.
         reader = Reader(arrays, {}, Trust(()))
-        classes = reader.read(learnt["classes_"]).tolist() if _is_data(learnt.get("classes_")) else []
-        prior = reader.read(learnt["prior_"]).tolist() if _is_data(learnt.get("prior_")) else []
-        instances = learnt.get("n_instances_")
+        classes = reader.read(fitted["classes_"]).tolist() if _is_data(fitted.get("classes_")) else []
+        prior = reader.read(fitted["prior_"]).tolist() if _is_data(fitted.get("prior_")) else []
+        instances = fitted.get("n_instances_")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidModel(f"{folder} cannot be read, it is damaged: {error!r}. Save it again.") from error
+        raise InvalidModel(f"{folder} is damaged and cannot be read: {error!r}. Save the model again.") from error
     return Facts(
         folder=place,
         method=method,
@@ -88,12 +86,12 @@ def _object(node: Any) -> tuple[str, dict[str, Any]]:
     return str(node["$object"]), dict(node["state"])
 
 
-def _learnt(state: dict[str, Any]) -> dict[str, Any]:
-    """The state that knows the classes: a model's own, or that of the one inside."""
+def _fitted_state(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with the classes: the model's own, or that of the quantifier inside."""
     if "classes_" in state:
         return state
     inside = (state[name] for name in INNER if isinstance(state.get(name), dict) and "state" in state[name])
-    return next((found for one in inside if (found := _learnt(one["state"]))), {})
+    return next((found for one in inside if (found := _fitted_state(one["state"]))), {})
 
 
 def _is_data(node: Any) -> bool:
@@ -101,7 +99,7 @@ def _is_data(node: Any) -> bool:
 
 
 def _settings(method: str, state: dict[str, Any]) -> dict[str, str]:
-    """Parameters by name; of a class that is not known, whatever does not end in an underscore as learnt things do."""
+    """Parameters by name; of an unknown class, all attributes without an underscore at either end."""
     kind = known(method)
     if kind is not None:
         names = [name for name in inspect.signature(kind).parameters if name in state]

@@ -1,28 +1,43 @@
-"""Which types a folder may name: quanet's own, known parts of scikit-learn, and those that the caller vouches for."""
+"""What a model folder may hold: its files, their checksums, and the types it may name.
 
+These are quanet's own, known parts of scikit-learn, and those that the caller vouches for.
+"""
+
+import hashlib
+import json
+import platform
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from quanet.base import Quantifier
 from quanet.errors import InvalidModel, InvalidSetting
-from quanet.persist.trees import check_trees
+from quanet.persist.tree_checks import check_trees
+
+FORMAT = 1
+CONFIG, ARRAYS, CARD = "config.json", "arrays.safetensors", "README.md"
+FILE = re.compile(r"arrays\.safetensors|part-\d+\.skops")
+RAW_DTYPE = re.compile(r"[<>|][biufcSmM]\d+(\[\w+\])?")
+RENAMED = {"Contents": "TermProfile"}  # classes that models of older versions know by another name
 
 # Classes that are not public but may be inside a saved quantifier. Public ones are known without an entry here.
 PARTS = {
-    "Calibration": "quanet.calibration",
-    "Contents": "quanet.contents",
-    "PrecomputedPosteriors": "quanet.classifiers",
+    "Calibration": "quanet.classifiers.calibration",
+    "HeldOut": "quanet.held_out",
+    "TermProfile": "quanet.classifiers.terms",
+    "PrecomputedPosteriors": "quanet.classifiers.cross_fitting",
     "Matcher": "quanet.methods.matcher",
     "Epoch": "quanet.nn.loop",
-    "RowMaker": "quanet.nn.rows",
+    "RowMaker": "quanet.nn.row_maker",
     "Statistics": "quanet.nn.statistics",
-    "Terms": "quanet.terms",
+    "Terms": "quanet.classifiers.terms",
     # Taken apart like our own: a network may stand in the first two, and skops writes a vocabulary word by word.
     "FrozenEstimator": "sklearn.frozen",
     "Pipeline": "sklearn.pipeline",
@@ -31,8 +46,8 @@ PARTS = {
     "TfidfVectorizer": "sklearn.feature_extraction.text",
 }
 
-# Parts of fitted classifiers that skops does not trust by itself. They are listed one by one, not by package: a package
-# has functions too, and some of numpy's and scipy's run whatever code they are given.
+# Parts of fitted classifiers that skops does not trust by default. They are listed one by one, not by package: packages
+# have functions, too, and some of numpy's and scipy's run any code they are given.
 SKLEARN = frozenset(
     {
         *(
@@ -72,9 +87,11 @@ QUANET: Any = import_module("quanet")
 @cache
 def known(name: str) -> type | None:
     """The class of that short name, if a folder may name it without being trusted; no other one is imported."""
+    name = RENAMED.get(name, name)
     if name in PARTS:
         return getattr(import_module(PARTS[name]), name)
-    found = getattr(QUANET, name) if name in QUANET.__all__ else None
+    module = QUANET.MODULE_OF.get(name)
+    found = None if module is None else getattr(import_module(module), name)
     return found if isinstance(found, type) and (issubclass(found, BaseEstimator) or is_dataclass(found)) else None
 
 
@@ -95,11 +112,11 @@ def is_ours(value: object) -> bool:
 
 
 def has_hooks(kind: type) -> bool:
-    """Whether a class says itself what to remember; half of the pair is a mistake of its author."""
+    """Whether a class defines what to save; only half of the pair is an error."""
     pair = [hasattr(kind, name) for name in ("__quanet_state__", "__quanet_restore__")]
     if any(pair) and not all(pair):
         raise InvalidSetting(
-            f"{full_name(kind)} needs both __quanet_state__ and __quanet_restore__; it has one of them."
+            f"{full_name(kind)} needs both __quanet_state__ and __quanet_restore__, but has only one of them."
         )
     return all(pair)
 
@@ -109,7 +126,7 @@ class Trust:
 
     def __init__(self, given: Iterable[str | type]) -> None:
         if isinstance(given, str | type):
-            raise InvalidSetting(f"trusted is a list of types or of their names, even for one; got {given!r}.")
+            raise InvalidSetting(f"trusted must be a list of types or of their names; got {given!r}.")
         given = list(given)
         self._types = {full_name(one): one for one in given if isinstance(one, type)}
         self.names = {one for one in given if isinstance(one, str)} | set(self._types)
@@ -130,7 +147,7 @@ class Trust:
             raise InvalidModel(f"{name} is trusted, but {module} cannot be imported: {error}.") from error
         found = locate(name)
         if not isinstance(found, type):
-            raise InvalidModel(f"{name} is trusted, but is no class there. Pass the class itself.")
+            raise InvalidModel(f"{name} is trusted, but is not a class. Pass the class itself.")
         return found
 
     def load_part(self, data: bytes) -> Any:
@@ -172,3 +189,46 @@ def locate(name: str) -> Any:
                 found = getattr(found, part, None)
             return found
     return None
+
+
+def is_record(kind: type) -> bool:
+    """A data class is its fields; an estimator that is one has more, once it is fitted."""
+    return is_dataclass(kind) and not issubclass(kind, BaseEstimator)
+
+
+def named_classes(node: Any) -> set[str]:
+    """The classes that a tree names."""
+    if isinstance(node, list):
+        return set().union(*map(named_classes, node))
+    if not isinstance(node, dict):
+        return set()
+    own = {str(node["$object"])} if "$object" in node else set()
+    return own.union(*map(named_classes, node.values()))
+
+
+def untrusted_classes(model: Any, files: Mapping[str, bytes]) -> list[str]:
+    """Full names of the types in a model that quanet does not know."""
+    found = {name for name in named_classes(model) if known(name) is None}
+    for name, content in files.items():
+        if name != ARRAYS:
+            try:
+                found.update(untrusted_in(content))
+            except Exception as error:
+                raise InvalidModel(f"{name} is not a readable skops archive: {error!r}. Save it again.") from error
+    return sorted(found)
+
+
+def library_versions() -> dict[str, str]:
+    """The versions that a model folder states."""
+    libraries = ("numpy", "scipy", "scikit-learn", "skops", "safetensors")
+    return {"python": platform.python_version()} | {name: version(name) for name in libraries}
+
+
+def digest(content: bytes) -> str:
+    """The checksum of a file."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def canonical_json(config: dict[str, Any]) -> bytes:
+    """The configuration as the bytes that its checksum is of."""
+    return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

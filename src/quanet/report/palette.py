@@ -1,6 +1,6 @@
-"""The colours of reports: one set for light pages and paper, one for dark pages, by the same names.
+"""Colours of reports: one palette for light pages and paper, one for dark pages, with the same names.
 
-The series are Okabe and Ito's hues, which colour-blind readers tell apart, dark or light enough to be read
+The series are Okabe and Ito's hues, which colour-blind readers can distinguish, dark or light enough to be read
 as text: every colour of words and lines has a contrast of at least 4.5 to its page (WCAG 2.2, AA).
 """
 

@@ -1,296 +1,267 @@
-r"""Tables as text: for the terminal, in Markdown, LaTeX (needs ``\usepackage{booktabs}``) and HTML."""
+"""One answer in every format: text, CSV, JSON, Parquet, Markdown, HTML, LaTeX. No renderer knows about verbs."""
 
 import html
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console, Group
-from rich.markup import escape
-from rich.measure import Measurement
-from rich.table import Table as RichTable
-from rich.text import Text
+from quanet.errors import InvalidSetting, MissingExtra
+from quanet.files import as_utf8, json_text, write_whole
+from quanet.report.palette import DARK, LIGHT
+from quanet.report.phrases import plain_finding
+from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
 
-from quanet.errors import InvalidSetting
-from quanet.files import as_utf8
-from quanet.report.files import write_whole
-from quanet.report.tables import Entry, Table
+if TYPE_CHECKING:
+    import pandas as pd
+    from jinja2 import Environment, Template
 
+    from quanet.diagnostics.findings import Finding
 
-def to_terminal(tables: Sequence[Table], console: Console) -> Group:
-    """Tables for a Rich console; one that is too wide comes in parts, groups of columns together where they fit."""
-    shown: list[RichTable | Text] = []
-    for table in tables:
-        shown += [_rich(part) for part in _fitting(table, console)]
-        shown += [*(Text(note, style="dim") for note in table.notes), Text()]
-    return Group(*shown)
+INTERVAL = re.compile(r"\((\d[\d.,]* to [\d.,]+\u00a0%)\)")
+SOFT = r'<span class="interval">(\1)</span>'  # an interval is less prominent than its estimate
+LONG = 60  # rows of a table; longer ones are not printed on paper
 
 
-def _fitting(table: Table, console: Console) -> list[Table]:
-    endless = console.options.update(max_width=100_000)
-
-    def fits(part: Table) -> bool:
-        return Measurement.get(console, endless, _rich(part)).maximum <= console.width
-
-    if fits(table):
-        return [table]
-    packs: list[list[int]] = []
-    for group in table.groups:
-        for unit in [group] if fits(table.part(group)) else [[i] for i in group]:
-            if packs and fits(table.part([*packs[-1], *unit])):
-                packs[-1] += unit
-            else:
-                packs.append(list(unit))
-    return [table.part(pack) for pack in packs]
+def render(summary: Summary, form: str) -> bytes:
+    """An answer as the content of a file; `form` is one of `FORMATS`."""
+    content = FORMATS[form](summary)
+    return content if isinstance(content, bytes) else as_utf8(content)
 
 
-def to_plain(tables: Sequence[Table], *, width: int = 160) -> str:
-    """What the terminal shows, without colours, for a file."""
-    console = Console(width=width, file=io.StringIO(), color_system=None)
-    with console.capture() as capture:
-        console.print(to_terminal(tables, console))
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+def write_report(summary: Summary, path: Path | str) -> None:
+    """Write a report to a file that ends in .html, .md or .json, in one step."""
+    check_report(Path(path))
+    write_whole(Path(path), as_utf8(REPORTS[Path(path).suffix.lower()](summary)))
 
 
-def _rich(table: Table) -> RichTable:
-    rich = RichTable(
-        title=escape(table.title),
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    heads = _heads(table)
-    rich.add_column(Text("\n" * heads[0].count("\n") + table.corner), no_wrap=True)
-    for head in heads:
-        rich.add_column(Text(head, justify="right"), no_wrap=True)
-    widths = []
-    for head, entries in zip(heads, zip(*(entries for _, entries in table.rows), strict=True), strict=True):
-        mark, detail = max(len(e.mark) for e in entries), max(len(e.detail) for e in entries)
-        beside = mark + detail + bool(detail)
-        widths.append(
-            (max(*(len(e.text) for e in entries), *(len(line) - beside for line in head.split("\n"))), mark, detail)
-        )
-    for name, entries in table.rows:
-        cells = [_rich_entry(entry, *sizes) for entry, sizes in zip(entries, widths, strict=True)]
-        rich.add_row(Text(name), *cells)
-    return rich
+def check_report(path: Path) -> None:
+    """Raise a `QuanetError` if a report cannot be written to a file of this name; before any work."""
+    if path.suffix.lower() not in REPORTS:
+        raise InvalidSetting(f"Cannot write a report to {path.name!r}. Use a name ending in {', '.join(REPORTS)}.")
+    if path.suffix.lower() == ".html":
+        check_page()
 
 
-def _heads(table: Table) -> list[str]:
-    """Titles of columns, below the group's where a new one starts, all of the same number of lines."""
-    if not _grouped(table):
-        return [column.title for column in table.columns]
-    tall = max(column.group.count(" (") for column in table.columns)
-    heads, previous = [], ""
-    for column in table.columns:
-        over = column.group.replace(" (", "\n(") if column.group != previous else ""
-        heads.append("\n" * (tall - over.count("\n")) + f"{over}\n{column.title}")
-        previous = column.group
-    return heads
+def _to_text(summary: Summary) -> str:
+    from quanet.report.terminal import to_text
+
+    return to_text(summary)
 
 
-def _rich_entry(entry: Entry, text: int, mark: int, detail: int) -> Text:
-    shown = Text(entry.text.rjust(text), style="bold green" if entry.best else "")
-    shown.append(entry.mark.ljust(mark), style="not bold")
-    return shown.append(f" {entry.detail.rjust(detail)}" if detail else "", style="dim not bold")
+def _to_latex(summary: Summary) -> str:
+    from quanet.report.latex import to_latex
+
+    return to_latex(summary)
 
 
-def to_markdown(tables: Sequence[Table]) -> str:
-    """Tables in GitHub's Markdown; a column's group stands in its title."""
-    return "\n".join(_markdown(table) for table in tables)
+def to_json(summary: Summary) -> str:
+    """The answer as JSON."""
+    return json_text(summary.data())
 
 
-def _markdown(table: Table) -> str:
+def to_csv(summary: Summary) -> str:
+    """The tidy table as CSV."""
+    digits = None if summary.digits is None else f"%.{summary.digits}g"
+    return _frame(summary).to_csv(index=False, float_format=digits)
+
+
+def to_parquet(summary: Summary) -> bytes:
+    """The tidy table as Parquet."""
+    content = io.BytesIO()
+    _frame(summary).to_parquet(content, index=False)
+    return content.getvalue()
+
+
+def _frame(summary: Summary) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(summary.rows(), columns=None if summary.columns is None else pd.Index(summary.columns))
+
+
+def to_markdown(summary: Summary) -> str:
+    """The whole answer in GitHub's Markdown; charts as captions and tables."""
+    parts = [f"# {_escaped(summary.title)}", f"**{_escaped(summary.answer)}**" if summary.answer else ""]
+    parts += [_finding(finding) for finding in summary.cautions]
+    parts += ["\n".join(f"- {_escaped(name)}: {_escaped(value)}" for name, value in summary.facts)]
+    for section in summary.sections:
+        parts += [f"## {_escaped(section.title)}" if section.title else "", *map(_escaped, section.paragraphs)]
+        parts += ["\n".join(f"- {_finding(finding)}" for finding in section.findings)]
+        for chart in section.charts:
+            parts += [f"*{_escaped(chart.caption)}*", markdown_table(chart.table)]
+        parts += [markdown_table(table) for table in section.tables]
+    if summary.settings:
+        parts.append("## To reproduce this")
+        parts.append("\n".join(f"- {_escaped(name)}: {_escaped(value)}" for name, value in summary.settings))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def markdown_table(table: Table) -> str:
+    """A table in GitHub's Markdown; a column's group is part of its title."""
+
     def clean(text: str) -> str:
         return re.sub(r"([\\|*_\[\]]|<(?=[a-zA-Z/!]))", r"\\\1", " ".join(text.split()))
 
-    def cell(entry: Entry) -> str:
+    def cell(entry: TableEntry) -> str:
         value = f"**{clean(entry.text)}**" if entry.best else clean(entry.text)
-        return f"{value}{entry.mark}" + (f" ({entry.detail})" if entry.detail else "")
+        return f"{value}{clean(entry.mark)}" + (f" ({clean(entry.detail)})" if entry.detail else "")
 
     titles = [clean(" ".join(filter(None, (column.group, column.title)))) for column in table.columns]
     lines = [
         f"| {' | '.join([clean(table.corner), *titles])} |",
-        f"|---|{'---:|' * len(titles)}",
+        f"|---|{''.join('---|' if column.left else '---:|' for column in table.columns)}",
         *(f"| {' | '.join([clean(name), *map(cell, entries)])} |" for name, entries in table.rows),
     ]
-    notes = "".join(f"\n{clean(note)}\n" for note in table.notes)
-    return f"**{clean(table.title)}**\n\n" + "\n".join(lines) + f"\n{notes}"
+    title = [f"**{clean(table.title)}**"] if table.title else []
+    return "\n\n".join([*title, "\n".join(lines), *map(clean, table.notes)])
 
 
-TEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "[": "{[}",  # at a row's start it would be read as the distance to the row above
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "=": "$=$",
-    "†": r"$\dagger$",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-}
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    line = " ".join(text.split())
+    return re.sub(r"([\\|*_`\[\]]|<(?=[a-zA-Z/!?])|^[#>+-](?=\s)|&(?=[#\w]+;))", r"\\\1", line)
 
 
-def to_latex(tables: Sequence[Table]) -> str:
-    r"""Tables for LaTeX documents that have ``\usepackage{booktabs}`` and ``\usepackage{graphicx}``."""
-    return "\n".join(_latex(table) for table in tables)
+def _finding(finding: "Finding") -> str:
+    advice = f" {_escaped(finding.advice)}" if finding.advice else ""
+    return f"**{finding.severity}** ({_escaped(finding.name)}): {_escaped(finding.sentence)}{advice}"
 
 
-def _tex(text: str) -> str:
-    return "".join(TEX.get(letter, letter) for letter in text)
+def to_report_json(summary: Summary) -> str:
+    """The whole answer as JSON: sentences and tables as shown, and all figures in full under "data"."""
+    return json_text(_plain_summary(summary))
 
 
-def _latex(table: Table) -> str:
-    details = [
-        any(entry.detail for entry in entries) for entries in zip(*(entries for _, entries in table.rows), strict=True)
-    ]
-    wide = [1 + detail for detail in details]
-    groups = [
-        (name, [i for i, _ in members])
-        for name, members in groupby(enumerate(table.columns), key=lambda indexed: indexed[1].group)
-    ]
-    # Daggers hang out to the right, so that the digits stay below each other.
-    shape = "l" + "".join("r@{\\hspace{1.1em}}" + ("r" if detail else "") for detail in details)
-    # Many columns go across a page of two columns, and very many are shrunk to it; a small table would be blown up.
-    star = "*" if sum(wide) > 4 else ""
-    opened, closed = ("\\resizebox{\\textwidth}{!}{%", "}") if sum(wide) > 8 else ("", "")
-    lines = [rf"\begin{{table{star}}}", r"\centering", opened, rf"\begin{{tabular}}{{{shape}}}", r"\toprule"]
-    if _grouped(table):
-        spans = [sum(wide[i] for i in members) for _, members in groups]
-        heads = [rf"\multicolumn{{{n}}}{{c}}{{{_tex(name)}}}" for (name, _), n in zip(groups, spans, strict=True)]
-        lines.append(" & ".join(["", *heads]) + r" \\")
-        ends = [1 + sum(spans[: i + 1]) for i in range(len(spans))]
-        lines.append("".join(rf"\cmidrule(lr){{{e - n + 1}-{e}}}" for e, n in zip(ends, spans, strict=True)))
-    titles = [rf"\multicolumn{{{n}}}{{c}}{{{_tex(c.title)}}}" for c, n in zip(table.columns, wide, strict=True)]
-    lines += [" & ".join([_tex(table.corner), *titles]) + r" \\", r"\midrule"]
-    for name, entries in table.rows:
-        cells = [_tex(name)]
-        for entry, detail in zip(entries, details, strict=True):
-            value = rf"\textbf{{{_figure(entry.text)}}}" if entry.best else _figure(entry.text)
-            cells.append(value + (rf"\rlap{{$^{{{_marks(entry.mark)}}}$}}" if entry.mark else ""))
-            if detail:
-                cells.append(_figure(entry.detail))
-        lines.append(" & ".join(cells) + r" \\")
-    caption = " ".join(_tex(text) for text in (f"{table.title}.", *table.notes))
-    lines += [r"\bottomrule", r"\end{tabular}%", closed, rf"\caption{{{caption}}}", rf"\end{{table{star}}}"]
-    return "\n".join(filter(None, lines)) + "\n"
+def _plain_summary(summary: Summary) -> dict[str, Any]:
+    return {
+        "title": summary.title,
+        "answer": summary.answer,
+        "cautions": [plain_finding(finding) for finding in summary.cautions],
+        "facts": dict(summary.facts),
+        "sections": [_plain_section(section) for section in summary.sections],
+        "settings": dict(summary.settings),
+        "data": (summary.figures or summary.data)(),
+    }
 
 
-def _marks(mark: str) -> str:
-    return mark.replace("†", r"\dagger")
+def _plain_section(section: Section) -> dict[str, Any]:
+    return {
+        "title": section.title,
+        "paragraphs": list(section.paragraphs),
+        "findings": [plain_finding(finding) for finding in section.findings],
+        "charts": [_plain_chart(chart) for chart in section.charts],
+        "tables": [_plain_table(table) for table in section.tables],
+    }
 
 
-def _figure(text: str) -> str:
-    """A figure with a sign of full width, and its unit close by."""
-    signed = re.fullmatch(r"([+-])(\d.*)", text)
-    return f"${signed[1]}${_tex(signed[2])}".replace(" ", r"\,") if signed else _tex(text)
+def _plain_chart(chart: Chart) -> dict[str, Any]:
+    return {"name": chart.name, "caption": chart.caption, "alt": chart.alt, "table": _plain_table(chart.table)}
 
 
-STYLE = """\
-body{font:15px/1.45 system-ui,sans-serif;color:#1a1a1a;margin:2rem auto;max-width:82rem;padding:0 1rem}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.5rem 0}
-caption{text-align:left;font-weight:600;padding:.4rem 0}
-th,td{padding:.25rem .6rem;text-align:right;white-space:nowrap}
-th:first-child{text-align:left;font-weight:400}
-thead th{border-bottom:1px solid #888;font-weight:600}
-thead tr.groups th{border-bottom:0;text-align:center}
-tbody tr:nth-child(even){background:#f5f6f7}
-tbody th{font-weight:400}
-td small{color:#666;display:inline-block;min-width:4.2em}
-td sup{display:inline-block;min-width:1.2em;text-align:left;line-height:0}
-p.note{color:#444;font-size:.9em;margin:.2em 0;max-width:66em}
-@media print{body{margin:0;font-size:9px}.wide{overflow:visible}}"""
+def _plain_table(table: Table) -> dict[str, Any]:
+    return {
+        "title": table.title,
+        "columns": [": ".join(filter(None, (column.group, column.title))) for column in table.columns],
+        "rows": [[name, *map(_plain_entry, entries)] for name, entries in table.rows],
+        "notes": list(table.notes),
+    }
 
 
-def to_html(tables: Sequence[Table], *, title: str = "Experiment") -> str:
-    """Tables as one self-contained page."""
-    body = "\n".join(html_table(table) for table in tables)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{html.escape(title)}</title>\n'
-        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>{html.escape(title)}</h1>\n{body}\n</body>\n</html>\n"
-    )
+def _plain_entry(entry: TableEntry) -> str:
+    return f"{entry.text}{entry.mark}" + (f" ({entry.detail})" if entry.detail else "")
+
+
+def to_html(summary: Summary) -> str:
+    """The answer as a page that stands alone: no script, no address, light and dark, for screens, phones and paper."""
+    return _template().render(summary=summary, light=LIGHT, dark=DARK, long=LONG)
+
+
+def check_page() -> None:
+    """Raise `MissingExtra` if jinja2 or matplotlib is missing."""
+    _environment()
+    try:
+        from quanet.report.charts.canvas import sized_figure
+
+        sized_figure(1, 1)
+    except MissingExtra:
+        raise MissingExtra("A report needs matplotlib. Install it: pip install 'quanet[report]'") from None
 
 
 def html_table(table: Table) -> str:
-    """One table with its notes, to stand in a page."""
+    """A table with its notes, for a page."""
     details, marks = (
         [any(getattr(e, part) for e in entries) for entries in zip(*(e for _, e in table.rows), strict=True)]
         for part in ("detail", "mark")
     )
 
-    def cell(entry: Entry, detail: bool, mark: bool) -> str:
+    def cell(entry: TableEntry, column: Column, detail: bool, mark: bool) -> str:
         value = f"<b>{html.escape(entry.text)}</b>" if entry.best else html.escape(entry.text)
         value += f"<sup>{html.escape(entry.mark)}</sup>" if mark else ""
-        return f"<td>{value}{f'<small>{html.escape(entry.detail)}</small>' if detail else ''}</td>"
+        return f"<td{_side(column)}>{value}{f'<small>{html.escape(entry.detail)}</small>' if detail else ''}</td>"
 
-    heads = [f'<th scope="col">{html.escape(text)}</th>' for text in (table.corner, *(c.title for c in table.columns))]
-    # What scrolls sideways can be reached and moved by keys too.
+    heads = [f'<th scope="col"{_side(c)}>{html.escape(c.title)}</th>' for c in (Column(table.corner), *table.columns)]
+    # A table that scrolls sideways can be reached and scrolled with the keyboard.
     region = f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(table.title)}">'
     lines = [region, "<table>", f"<caption>{html.escape(table.title)}</caption>", "<thead>"]
-    if _grouped(table):
+    if any(column.group for column in table.columns):
         spans = [(name, len(list(members))) for name, members in groupby(table.columns, key=lambda c: c.group)]
         over = "".join(f'<th colspan="{n}" scope="colgroup">{html.escape(name)}</th>' for name, n in spans)
         lines.append(f'<tr class="groups"><td></td>{over}</tr>')
     lines += [f"<tr>{''.join(heads)}</tr>", "</thead>", "<tbody>"]
     for name, entries in table.rows:
-        cells = "".join(cell(*parts) for parts in zip(entries, details, marks, strict=True))
+        cells = "".join(cell(*parts) for parts in zip(entries, table.columns, details, marks, strict=True))
         lines.append(f'<tr><th scope="row">{html.escape(name)}</th>{cells}</tr>')
     lines += ["</tbody>", "</table>", "</div>"]
     lines += [f'<p class="note">{html.escape(note)}</p>' for note in table.notes]
     return "\n".join(lines)
 
 
-def _grouped(table: Table) -> bool:
-    return any(column.group for column in table.columns)
+def _side(column: Column) -> str:
+    return ' class="left"' if column.left else ""
 
 
-FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
-    "terminal": to_plain,
-    "markdown": to_markdown,
-    "latex": to_latex,
+def _svg(chart: Chart, *, narrow: bool) -> str:
+    from quanet.report.charts.canvas import NARROW, WIDTH, page_svg
+
+    width = NARROW if narrow else WIDTH
+    return page_svg(chart.draw(width), name=f"{chart.name} {width}", alt=chart.alt)
+
+
+def _unbroken(text: str) -> str:
+    """A figure and its unit on one line."""
+    return text.replace(" %", "\u00a0%")
+
+
+@cache
+def _environment() -> "Environment":
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError:
+        raise MissingExtra("A report needs jinja2. Install it: pip install 'quanet[report]'") from None
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["unbroken"] = _unbroken
+    environment.filters["softened"] = lambda text: INTERVAL.sub(SOFT, html.escape(_unbroken(text)))
+    environment.filters["table"] = html_table
+    environment.filters["wide_svg"] = partial(_svg, narrow=False)
+    environment.filters["narrow_svg"] = partial(_svg, narrow=True)
+    return environment
+
+
+@cache
+def _template() -> "Template":
+    return _environment().from_string((Path(__file__).parent / "page.html").read_text(encoding="utf-8"))
+
+
+FORMATS: dict[str, Callable[[Summary], str | bytes]] = {
+    "table": _to_text,
+    "csv": to_csv,
+    "json": to_json,
+    "parquet": to_parquet,
+    "md": to_markdown,
     "html": to_html,
+    "latex": _to_latex,
 }
-SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".txt": "terminal"}
-
-
-def choose_format(wanted: str | None, output: Path | None) -> str:
-    """The format that is wanted, else that of the file's ending, else the terminal's.
-
-    Examples
-    --------
-    >>> choose_format(None, Path("table.tex")), choose_format("html", None), choose_format(None, None)
-    ('latex', 'html', 'terminal')
-    """
-    if wanted is not None:
-        return str(wanted)
-    if output is None:
-        return "terminal"
-    if output.suffix.lower() not in SUFFIXES:
-        raise InvalidSetting(
-            f"a table's file ends in {', '.join(SUFFIXES)}; {output.name!r} does not. Name the format, or one of these."
-        )
-    return SUFFIXES[output.suffix.lower()]
-
-
-def write_tables(tables: Sequence[Table], form: str, output: Path | None) -> str:
-    """Write tables to a file, whole or not at all; without a file, return their text."""
-    text = FORMATS[form](tables)
-    if output is None:
-        return text
-    write_whole(output, as_utf8(text))
-    return ""
+REPORTS: dict[str, Callable[[Summary], str]] = {".html": to_html, ".md": to_markdown, ".json": to_report_json}

@@ -1,63 +1,177 @@
-"""A report as plain data, so that page, Markdown and JSON cannot disagree."""
+"""An answer, ready to be shown: sentences, tables and charts as plain data, which every renderer shows alike."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from __future__ import annotations
 
-from quanet.diagnostics.findings import Finding
-from quanet.report.tables import Table
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from quanet.diagnostics.findings import Finding
+
+NONE = "--"  # in a table, where a value is missing
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """A cell: its text, marks such as daggers, a detail next to it, and whether it is the best of its column."""
+
+    text: str = NONE
+    mark: str = ""
+    detail: str = ""
+    best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    title : its heading.
+    group : heading of several columns.
+    left : whether it is text, aligned left; leading columns of this kind name the row, as its first cell does.
+    spare : whether a terminal that is too narrow may leave it out.
+    """
+
+    title: str
+    group: str = ""
+    left: bool = False
+    spare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: a title, columns in groups, a name and an entry for every column in every row, notes below.
+
+    Attributes
+    ----------
+    corner : heading of the rows' names.
+    strips : estimate, lower and upper end of a share for every row, which a terminal that is wide enough draws.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, tuple[TableEntry, ...]], ...]
+    notes: tuple[str, ...] = ()
+    corner: str = "method"
+    strips: tuple[tuple[float, float, float], ...] = ()
+
+    @property
+    def grouped(self) -> bool:
+        """Whether columns have headings in common."""
+        return any(column.group for column in self.columns)
+
+    @property
+    def naming(self) -> list[int]:
+        """Positions of the leading columns that name a row."""
+        return [i for i, _ in enumerate(self.columns) if all(column.left for column in self.columns[: i + 1])]
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """Positions of the columns of every group, without those that name a row."""
+        numbers = [i for i in range(len(self.columns)) if i not in self.naming]
+        names = dict.fromkeys(self.columns[i].group for i in numbers)
+        return [[i for i in numbers if self.columns[i].group == name] for name in names]
+
+    @property
+    def needed(self) -> Table:
+        """The table without spare columns."""
+        return self._select([i for i, column in enumerate(self.columns) if not column.spare])
+
+    def part(self, columns: Sequence[int]) -> Table:
+        """Some columns after those that name a row, without notes and strips.
+
+        If all are of one group, its name moves into the title.
+        """
+        chosen = self._select([*(i for i in self.naming if i not in columns), *columns])
+        title, names = self.title, {self.columns[i].group for i in columns}
+        if len(names) == 1:
+            title = ": ".join(filter(None, (title, *names)))
+            chosen = replace(chosen, columns=tuple(replace(column, group="") for column in chosen.columns))
+        return replace(chosen, title=title, notes=(), strips=())
+
+    def _select(self, positions: Sequence[int]) -> Table:
+        rows = tuple((name, tuple(entries[i] for i in positions)) for name, entries in self.rows)
+        return replace(self, columns=tuple(self.columns[i] for i in positions), rows=rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chart:
-    """A picture in a report.
+    """A chart with its numbers.
 
     Attributes
     ----------
-    name : short, unlike that of any other in the report.
-    caption : what it shows, in a sentence.
-    alt : what one sees in it, for those who do not.
-    svg : the picture for a page that names the palette's colours, light or dark; and `narrow`, the same for a phone.
-    table : the numbers behind it.
+    name : short and unique in the report.
+    caption : what the chart shows, in a sentence.
+    alt : what a reader sees in it, for readers who cannot.
+    table : the numbers behind it; renderers without pictures show this table.
+    draw : returns a figure of a width in inches; only pages call it.
     """
 
     name: str
     caption: str
     alt: str
-    svg: str
-    narrow: str
     table: Table
+    draw: Callable[[float], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
-    """A part of a report: a title, then paragraphs, findings, pictures, tables, as far as there are any."""
+    """A part of a report: a title, then paragraphs, findings, charts and tables, all optional.
+
+    A section with `detail` is shown on the terminal only with --verbose.
+    """
 
     title: str
     paragraphs: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
+    detail: bool = False
+
+
+def _nothing() -> dict[str, Any]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """A report.
+    """An answer, ready to be shown.
 
     Attributes
     ----------
-    title : of what.
-    answer : the one sentence that matters, first.
-    cautions : findings without which the answer should not be read; they stand below it.
-    facts : a few figures under it: name and value.
+    title : what the report is about.
+    answer : the most important sentence; it comes first.
+    cautions : findings that a reader of the answer must know; they follow it.
+    facts : a few figures: name and value.
     sections : the rest.
-    settings : what gives the same again: command, versions, seeds, files with their checksums.
-    data : the figures as JSON has them.
+    settings : what reproduces the answer: command, model, versions.
+    data : returns the answer as `--format json` writes it.
+    figures : returns all figures in full, which the JSON report has under "data"; None for those of `data`.
+    rows : returns the tidy table for CSV and Parquet: dictionaries, or values by column.
+    columns : its columns; needed only if there may be no rows.
+    digits : significant digits of numbers in CSV; None for all.
     """
 
     title: str
-    answer: str
+    answer: str = ""
     cautions: tuple[Finding, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     sections: tuple[Section, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
-    data: dict[str, Any] = field(default_factory=dict)
+    data: Callable[[], Any] = _nothing
+    figures: Callable[[], Mapping[str, Any]] | None = None
+    rows: Callable[[], Sequence[Mapping[str, Any]] | Mapping[str, Any]] = list
+    columns: tuple[str, ...] | None = None
+    digits: int | None = None
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables, in their order, with those behind charts."""
+        return [
+            table
+            for section in self.sections
+            for table in (*(chart.table for chart in section.charts), *section.tables)
+        ]

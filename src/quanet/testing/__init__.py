@@ -11,9 +11,9 @@ import numpy as np
 from quanet.base import Quantifier
 from quanet.data.synthetic import Gaussians
 from quanet.testing import conduct, estimates
-from quanet.testing.case import Case, LabelKind, names_of
+from quanet.testing.case import ContractCase, LabelKind, names_of
 
-LAWS: tuple[Callable[[Case], None], ...] = (
+LAWS: tuple[Callable[[ContractCase], None], ...] = (
     conduct.inputs_are_untouched,
     estimates.on_the_simplex,
     estimates.order_is_irrelevant,
@@ -47,7 +47,7 @@ def check_quantifier(quantifier: Quantifier, *, k: int = 2, labels: LabelKind = 
     uniform = np.full(k, 1 / k)
     X, codes = source.draw(uniform, 60 * k, rng=seed)
     pool, _ = source.draw(uniform, 40 * k, rng=seed + 1)
-    case = Case(quantifier, X, codes, names, pool)
+    case = ContractCase(quantifier, X, codes, names, pool)
     for law in LAWS:
         try:
             law(case)

@@ -16,7 +16,7 @@ CLOSE = 1e-9  # what rounding in another order may change
 
 
 @dataclass(frozen=True)
-class Case:
+class ContractCase:
     """A quantifier, data to fit it to, and a pool to draw bags from."""
 
     quantifier: Quantifier
@@ -49,6 +49,6 @@ def names_of(k: int, kind: LabelKind) -> LabelArray:
     """Labels (k,) of one kind, in sorted order."""
     if kind == "boolean":
         if k != 2:
-            raise InvalidSetting(f"booleans name two classes, not {k}.")
+            raise InvalidSetting(f"boolean labels have two classes, not {k}.")
         return np.array([False, True])
     return np.array([f"class {c:02}" for c in range(k)]) if kind == "string" else 10 * (np.arange(k) + 1)

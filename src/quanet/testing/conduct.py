@@ -17,19 +17,20 @@ from sklearn.preprocessing import MinMaxScaler
 
 from quanet.bags import Bags
 from quanet.errors import QuanetError
-from quanet.persist.folder import load, save, untrusted_types
+from quanet.persist.load import load, untrusted_types
+from quanet.persist.save import save
 from quanet.simplex import count
-from quanet.testing.case import CLOSE, Case
+from quanet.testing.case import CLOSE, ContractCase
 
 
-def classes_are_the_labels(case: Case) -> None:
+def classes_are_the_labels(case: ContractCase) -> None:
     """`classes_` are the labels, sorted, and `prior_` their training shares."""
     fitted = case.fitted
     assert fitted.classes_.tolist() == case.names.tolist()
     np.testing.assert_allclose(fitted.prior_, count(case.codes, len(case.names)) / len(case.codes))
 
 
-def read_once_is_read(case: Case) -> None:
+def read_once_is_read(case: ContractCase) -> None:
     """Instances that it has read already give the same estimates."""
     read = case.fitted.read(case.pool)
     np.testing.assert_allclose(case.fitted.predict(read), case.fitted.predict(case.pool), atol=CLOSE)
@@ -39,12 +40,12 @@ def read_once_is_read(case: Case) -> None:
     )
 
 
-def same_seed_same_result(case: Case) -> None:
+def same_seed_same_result(case: ContractCase) -> None:
     """Two fits to the same data give the same estimates, to the last bit."""
     np.testing.assert_array_equal(case.fit().predict(case.pool), case.fitted.predict(case.pool))
 
 
-def inputs_are_untouched(case: Case) -> None:
+def inputs_are_untouched(case: ContractCase) -> None:
     """Neither fit nor predict changes what it is given, the constructor's parameters included."""
     X, y, pool = case.X.copy(), case.y, case.pool.copy()
     quantifier = clone(case.quantifier)
@@ -56,7 +57,7 @@ def inputs_are_untouched(case: Case) -> None:
     assert repr(quantifier.get_params()) == repr(before)
 
 
-def works_in_scikit_learn(case: Case) -> None:
+def works_in_scikit_learn(case: ContractCase) -> None:
     """It can be cloned, set, put into a pipeline and searched over."""
     parameters = case.quantifier.get_params(deep=False)
     copy = clone(case.quantifier)
@@ -68,7 +69,7 @@ def works_in_scikit_learn(case: Case) -> None:
     assert search.fit(case.X, case.y).best_estimator_.predict(case.pool).shape == case.names.shape
 
 
-def unfitted_is_an_error(case: Case) -> None:
+def unfitted_is_an_error(case: ContractCase) -> None:
     """To predict before fit raises NotFittedError."""
     for predict in (
         lambda q: q.predict(case.pool),
@@ -77,7 +78,7 @@ def unfitted_is_an_error(case: Case) -> None:
         _raises(NotFittedError, predict, clone(case.quantifier))
 
 
-def bad_input_is_a_clear_error(case: Case) -> None:
+def bad_input_is_a_clear_error(case: ContractCase) -> None:
     """An empty bag, one class, a length mismatch, NaN or a missing column raises a QuanetError."""
     fitted = case.fitted
     new = clone(case.quantifier)
@@ -91,7 +92,7 @@ def bad_input_is_a_clear_error(case: Case) -> None:
         _raises(QuanetError, fitted.predict, case.pool[:, 1:])
 
 
-def nothing_is_written(case: Case) -> None:
+def nothing_is_written(case: ContractCase) -> None:
     """Neither fit nor predict prints, writes to the working folder or touches the global random state."""
     settings = np.geterr()
     before = np.random.get_state(legacy=False)  # noqa: NPY002
@@ -110,7 +111,7 @@ def nothing_is_written(case: Case) -> None:
     assert np.geterr() == settings
 
 
-def survives_saving(case: Case) -> None:
+def survives_saving(case: ContractCase) -> None:
     """Saved and loaded, it has the same parameters and gives the same estimates, to the last bit."""
     fitted = case.fitted
     with tempfile.TemporaryDirectory() as home:

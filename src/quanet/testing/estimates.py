@@ -9,10 +9,10 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.data.synthetic import Gaussians
 from quanet.errors import QuanetWarning
-from quanet.testing.case import CLOSE, Case
+from quanet.testing.case import CLOSE, ContractCase
 
 
-def on_the_simplex(case: Case) -> None:
+def on_the_simplex(case: ContractCase) -> None:
     """Estimates are at least 0 and sum to 1."""
     bags = Bags([np.arange(n) for n in (1, 2, 5, len(case.pool))])
     estimate = case.fitted.predict_bags(case.pool, bags)
@@ -21,13 +21,13 @@ def on_the_simplex(case: Case) -> None:
     np.testing.assert_allclose(estimate.sum(axis=1), 1, atol=CLOSE)
 
 
-def order_is_irrelevant(case: Case) -> None:
+def order_is_irrelevant(case: ContractCase) -> None:
     """The order of a bag's instances changes nothing."""
     fitted = case.fitted
     np.testing.assert_allclose(fitted.predict(case.pool[::-1]), fitted.predict(case.pool), atol=1e-7)
 
 
-def relabelling_permutes(case: Case) -> None:
+def relabelling_permutes(case: ContractCase) -> None:
     """Other names for the classes give the same shares under the other names."""
     k = len(case.names)
     reverse = np.arange(k)[::-1]
@@ -44,7 +44,7 @@ def relabelling_permutes(case: Case) -> None:
     np.testing.assert_allclose(renamed[reverse], estimate, atol=1e-5)
 
 
-def batch_equals_loop(case: Case) -> None:
+def batch_equals_loop(case: ContractCase) -> None:
     """A bag's estimate never depends on its neighbours in the batch."""
     fitted = case.fitted
     rows = fitted.represent(case.pool)
@@ -56,7 +56,7 @@ def batch_equals_loop(case: Case) -> None:
     np.testing.assert_allclose(together, [fitted.aggregate(rows[bag]) for bag in ragged], atol=CLOSE)
 
 
-def perfect_classifier_is_exact(case: Case) -> None:
+def perfect_classifier_is_exact(case: ContractCase) -> None:
     """With posteriors of 0 and 1 that are right, the estimate is the truth; in its order, if the method shrinks it."""
     if not case.reads_posteriors:
         return
@@ -72,7 +72,7 @@ def perfect_classifier_is_exact(case: Case) -> None:
         assert (np.diff(estimate) > 0).all()
 
 
-def degenerate_classifiers_give_shares(case: Case) -> None:
+def degenerate_classifiers_give_shares(case: ContractCase) -> None:
     """Posteriors that are all equal, never name a class, are always wrong or are votes in tenths give valid shares."""
     name = {"classifier", "quantifier__classifier"} & set(case.quantifier.get_params())
     if not name or "grid" in case.quantifier.get_params():

@@ -1,1 +1,1 @@
-"""How sure an estimate is: intervals and regions for every quantifier."""
+"""Intervals and regions for the estimates of every quantifier; `policy` decides which kind of interval a bag gets."""

@@ -1,15 +1,16 @@
-r"""Bayesian intervals: what a bag's shares may be, given what the classifier said and how it errs.
+r"""Bayesian intervals: the posterior distribution of a bag's prevalences, given the classifier's output.
 
-Two likelihoods are known. From *labels*, after Ziegler and Czyż (2024): rates at which class j is taken for i have
-Dirichlet posteriors from held-out counts, and a bag's predictions follow from them. From *posteriors*, calibrated on
-held-out ones: an instance's likelihoods are its posteriors divided by the prior. For two classes the posterior is
-exact, a probability for every possible number of instances of a class; for more it is drawn from by Gibbs's method, all
-bags at once.
+Two likelihoods are available. From *labels* (Ziegler and Czyż 2024): the rates at which class j is predicted as i have
+Dirichlet posteriors from held-out counts, and the distribution of a bag's predictions follows from them. From
+*posteriors* that are calibrated on held-out instances: the likelihoods of an instance are its posteriors divided by the
+prior. For two classes the posterior is exact, a probability for every possible number of instances of a class. For more
+classes it is sampled by Gibbs sampling, for all bags at once.
 
-All rates are equally likely beforehand, and so are all shares of a class. With more than two classes this needs a prior
-of its own for every class: 1 for the class and 1 / (k - 1) for each of the others. With 1 for all, four classes would
-rule out a share near 1 before any instance was seen. What was learnt from held-out posteriors is uncertain too: draws
-are moved by as much as other held-out rows would have moved the estimate (`quanet.uncertainty.learning`).
+A priori all rates are equally likely, and so are all prevalences of a class. With more than two classes this needs a
+separate prior for every class: 1 for the class and 1 / (k - 1) for each of the others. With 1 for all of four classes,
+a prevalence near 1 would be excluded before any instance was seen. What was learned from held-out posteriors is
+uncertain, too: draws are shifted by as much as other held-out instances would have shifted the estimate
+(`quanet.uncertainty.closed_form.learning_covariance`).
 """
 
 from collections.abc import Callable
@@ -18,24 +19,26 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.duplicates import independent_size
+from quanet.data.duplicates import independent_size
+from quanet.held_out import HeldOut
 from quanet.simplex import count
-from quanet.uncertainty.held import Held, Likelihoods
+from quanet.uncertainty.closed_form import closed_form_of, learning_covariance
+from quanet.uncertainty.relearning import Ends, IntervalRequest, Likelihoods
 
-DRAWS, BURN_IN = 1000, 100
+DRAWS = 1000  # from the exact posterior of two classes
+GIBBS_DRAWS, BURN_IN = 500, 100  # per class, for more than two classes
 TINY = 1e-300
-GIBBS = 500  # draws for each class, of more than two
-NEAR = 1.05  # an interval that reaches 0 or 1 may be so many times as wide as the shortest
-LARGEST_TABLE = 4000  # instances in a bag whose exact table is still small
+MAX_RELATIVE_WIDTH = 1.05  # of an interval that starts at 0 or ends at 1, compared with the shortest interval
+MAX_EXACT_SIZE = 4000  # instances in a bag up to which the exact posterior fits in memory
 Draws = FloatArray  # (r, b, k)
 
 
 def beta_binomial(n: int, a: float, b: float) -> FloatArray:
-    """Probability of j (column) successes in N (row) trials, if their rate has a Beta(a, b): (n + 1, n + 1).
+    """Probability of j (column) successes in N (row) trials, if the rate has a Beta(a, b) prior: (n + 1, n + 1).
 
     Examples
     --------
-    A rate that may be anything makes every number of successes as likely:
+    If all rates are equally likely, so are all numbers of successes:
 
     >>> beta_binomial(3, 1, 1)[3]
     array([0.25, 0.25, 0.25, 0.25])
@@ -49,27 +52,27 @@ def beta_binomial(n: int, a: float, b: float) -> FloatArray:
 
 
 def label_posterior(positives: IntArray, n: int, confusions: IntArray | FloatArray) -> FloatArray:
-    """Probability of every number of instances of the second class, (b, n + 1), given how many were so labelled, (b,).
+    """Probability of every number of instances of the second class, (b, n + 1), given the number predicted, (b,).
 
     Parameters
     ----------
-    positives : instances of a bag that the classifier takes for the second class.
-    n : instances in a bag.
-    confusions : (2, 2) held-out instances of class j (column) that were taken for i (row).
+    positives : number of instances of each bag that are predicted as the second class.
+    n : number of instances in a bag.
+    confusions : (2, 2) number of held-out instances of class j (column) that are predicted as i (row).
 
     Examples
     --------
-    A classifier that was right on 1,000 held-out instances of each class is believed:
+    A classifier without an error on 1,000 held-out instances of each class is trusted:
 
     >>> label_posterior(np.array([2]), 3, np.array([[1000, 0], [0, 1000]])).round(2)
     array([[0., 0., 1., 0.]])
     """
     hits = beta_binomial(n, confusions[1, 1] + 1, confusions[0, 1] + 1)
     alarms = beta_binomial(n, confusions[1, 0] + 1, confusions[0, 0] + 1)[::-1]  # by the number of the second class
-    found = np.empty((len(positives), n + 1))
+    chance = np.empty((len(positives), n + 1))
     for i, seen in enumerate(positives.tolist()):
-        found[i] = (hits[:, : seen + 1] * alarms[:, seen::-1]).sum(axis=1)
-    return found / found.sum(axis=1, keepdims=True)
+        chance[i] = (hits[:, : seen + 1] * alarms[:, seen::-1]).sum(axis=1)
+    return chance / chance.sum(axis=1, keepdims=True)
 
 
 def likelihood_posterior(likelihoods: FloatArray, prevalences: FloatArray) -> FloatArray:
@@ -77,8 +80,8 @@ def likelihood_posterior(likelihoods: FloatArray, prevalences: FloatArray) -> Fl
 
     .. math:: P(N \mid x) \propto e_N(r_1, \dots, r_n) / \binom nN
 
-    where the elementary symmetric polynomial :math:`e_N` sums over who the N may be. It is found by adding one instance
-    after another, at prevalences near the likeliest, (b, 2), so that no number leaves the range of floats.
+    where the elementary symmetric polynomial :math:`e_N` sums over all sets of N instances. It is computed by adding
+    one instance after another, at prevalences near the most likely ones, (b, 2), so that no number overflows.
     """
     b, n, _ = likelihoods.shape
     joint = likelihoods * prevalences[:, None, :]
@@ -93,21 +96,29 @@ def likelihood_posterior(likelihoods: FloatArray, prevalences: FloatArray) -> Fl
     number = np.arange(n + 1)
     odds = np.log(prevalences[:, :1] / prevalences[:, 1:])
     ways = gammaln(n + 1.0) - gammaln(number + 1.0) - gammaln(n - number + 1.0)
-    seen = chance > 1e-290  # below, floats have lost their digits
-    logs = np.where(seen, np.log(np.where(seen, chance, 1.0)) + number * odds - ways, -np.inf)
-    found = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return found / found.sum(axis=1, keepdims=True)
+    precise = chance > 1e-290  # smaller floats have lost their digits
+    logs = np.where(precise, np.log(np.where(precise, chance, 1.0)) + number * odds - ways, -np.inf)
+    values = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return values / values.sum(axis=1, keepdims=True)
 
 
 def label_draws(
-    counted: IntArray, confusions: IntArray | FloatArray, *, weights: FloatArray, own: bool, rng: np.random.Generator
+    counted: IntArray,
+    confusions: IntArray | FloatArray,
+    *,
+    weights: FloatArray,
+    target_is_bag: bool,
+    rng: np.random.Generator,
 ) -> Draws:
-    """Shares drawn from their posterior, given a bag's labels (b, k), held-out confusions (k, k), a prior's weights."""
+    """Draws from the posterior of the prevalences, given predicted labels (b, k) and held-out confusions (k, k).
+
+    `weights` (k,) are those of the Dirichlet prior.
+    """
     b, k = counted.shape
     prevalences = np.full((b, k), 1 / k)
     rates = np.broadcast_to((confusions + 1.0) / (confusions + 1.0).sum(axis=0), (b, k, k))
-    kept = np.empty((GIBBS, b, k))
-    for step in range(BURN_IN + GIBBS):
+    draws = np.empty((GIBBS_DRAWS, b, k))
+    for step in range(BURN_IN + GIBBS_DRAWS):
         joint = rates * prevalences[:, None, :]
         latent = rng.multinomial(counted, joint / joint.sum(axis=2, keepdims=True))  # (b, i, j)
         gammas = rng.standard_gamma(confusions + 1.0 + latent)
@@ -115,24 +126,29 @@ def label_draws(
         totals = latent.sum(axis=1)
         prevalences = _dirichlet(totals + weights, rng)
         if step >= BURN_IN:
-            kept[step - BURN_IN] = totals / totals.sum(axis=1, keepdims=True) if own else prevalences
-    return kept
+            draws[step - BURN_IN] = totals / totals.sum(axis=1, keepdims=True) if target_is_bag else prevalences
+    return draws
 
 
 def likelihood_draws(
-    likelihoods: FloatArray, prevalences: FloatArray, *, weights: FloatArray, own: bool, rng: np.random.Generator
+    likelihoods: FloatArray,
+    prevalences: FloatArray,
+    *,
+    weights: FloatArray,
+    target_is_bag: bool,
+    rng: np.random.Generator,
 ) -> Draws:
-    """Shares drawn from their posterior, given likelihoods (b, n, k), likely prevalences (b, k), a prior's weights."""
+    """Draws from the posterior of the prevalences, given likelihoods (b, n, k), starting at prevalences (b, k)."""
     b, n, k = likelihoods.shape
-    kept = np.empty((GIBBS, b, k))
-    for step in range(BURN_IN + GIBBS):
+    draws = np.empty((GIBBS_DRAWS, b, k))
+    for step in range(BURN_IN + GIBBS_DRAWS):
         joint = np.cumsum(likelihoods * prevalences[:, None, :], axis=2)
         labels = (rng.random((b, n, 1)) * joint[..., -1:] > joint[..., :-1]).sum(axis=2)
         totals = count(labels, k)
         prevalences = _dirichlet(totals + weights, rng)
         if step >= BURN_IN:
-            kept[step - BURN_IN] = totals / n if own else prevalences
-    return kept
+            draws[step - BURN_IN] = totals / n if target_is_bag else prevalences
+    return draws
 
 
 def _dirichlet(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -141,7 +157,7 @@ def _dirichlet(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def _class_by_class(draw: Callable[[FloatArray], Draws], k: int) -> Draws:
-    """Shares of every class, drawn with the prior under which all shares of that class are equally likely."""
+    """Draws for every class, with the prior under which all prevalences of that class are equally likely."""
     drawn = []
     for c in range(k):
         weights = np.full(k, 1 / (k - 1))
@@ -150,57 +166,62 @@ def _class_by_class(draw: Callable[[FloatArray], Draws], k: int) -> Draws:
     return np.stack(drawn, axis=-1)
 
 
-def number_draws(probabilities: FloatArray, *, own: bool, rng: np.random.Generator) -> Draws:
-    """Shares of two classes drawn by the probability of every number of the second: (b, n + 1) -> (r, b, 2)."""
+def number_draws(probabilities: FloatArray, *, target_is_bag: bool, rng: np.random.Generator) -> Draws:
+    """Draws for two classes, from the probability of every number of the second: (b, n + 1) -> (r, b, 2)."""
     b, n = len(probabilities), probabilities.shape[1] - 1
-    levels = (np.arange(DRAWS) + 0.5) / DRAWS  # evenly, so that nothing is left to chance
-    numbers = np.stack([np.searchsorted(np.cumsum(one), levels * (1 - 1e-12)) for one in probabilities], axis=1)
+    levels = (np.arange(DRAWS) + 0.5) / DRAWS  # evenly spaced instead of random
+    numbers = np.stack([np.searchsorted(np.cumsum(bag), levels * (1 - 1e-12)) for bag in probabilities], axis=1)
     numbers = np.minimum(numbers, n)
-    second = numbers / n if own else rng.beta(numbers + 1.0, n - numbers + 1.0)
+    second = numbers / n if target_is_bag else rng.beta(numbers + 1.0, n - numbers + 1.0)
     return np.stack([1 - second, second], axis=2).reshape(DRAWS, b, 2)
 
 
-def confusions_of(held: Held) -> IntArray | FloatArray:
-    """Held-out instances of class j (column) that the classifier takes for i (row), (k, k); copies count once."""
-    labels = held.inputs[:, : held.k].argmax(axis=1)
-    counts = np.bincount(labels * held.k + held.codes, minlength=held.k**2).reshape(held.k, held.k)
-    if held.groups is None:
+def confusions_of(held_out: HeldOut) -> IntArray | FloatArray:
+    """Number of held-out instances of class j (column) that are predicted as i (row), (k, k); copies count once."""
+    k = held_out.k
+    labels = held_out.inputs[:, :k].argmax(axis=1)
+    counts = np.bincount(labels * k + held_out.codes, minlength=k**2).reshape(k, k)
+    if held_out.groups is None:
         return counts
-    return counts * [independent_size(held.groups[part]) / len(part) for part in held.by_class()]
+    return counts * [independent_size(held_out.groups[part]) / len(part) for part in held_out.by_class()]
 
 
 def posterior_draws(
-    stack: FloatArray, held: Held | None, likelihoods: Likelihoods, *, labels: bool, own: bool, rng: np.random.Generator
+    request: IntervalRequest, stack: FloatArray, likelihoods: Likelihoods, *, labels: bool, rng: np.random.Generator
 ) -> Draws:
-    """Shares of bags of inputs (b, n, d), drawn from their posterior: (r, b, k)."""
+    """Draws from the posterior of the prevalences of bags of inputs (b, n, d): (r, b, k)."""
     b, n, _ = stack.shape
-    k = len(likelihoods.prior)
-    if labels and held is not None:
-        counted, confusions = count(stack[..., :k].argmax(axis=2), k), confusions_of(held)
-        if k == 2 and n <= LARGEST_TABLE:
-            return number_draws(label_posterior(counted[:, 1], n, confusions), own=own, rng=rng)
-        return _class_by_class(lambda w: label_draws(counted, confusions, weights=w, own=own, rng=rng), k)
+    k, target_is_bag = len(likelihoods.prior), request.target_is_bag
+    if labels and request.held_out is not None:
+        counted, confusions = count(stack[..., :k].argmax(axis=2), k), confusions_of(request.held_out)
+        if k == 2 and n <= MAX_EXACT_SIZE:
+            return number_draws(label_posterior(counted[:, 1], n, confusions), target_is_bag=target_is_bag, rng=rng)
+        return _class_by_class(
+            lambda w: label_draws(counted, confusions, weights=w, target_is_bag=target_is_bag, rng=rng), k
+        )
     values = likelihoods(stack.reshape(b * n, -1)).reshape(b, n, k)
     start = likelihoods.prevalences(values)
-    if k == 2 and n <= LARGEST_TABLE:
-        return number_draws(likelihood_posterior(values, start), own=own, rng=rng)
-    return _class_by_class(lambda w: likelihood_draws(values, start, weights=w, own=own, rng=rng), k)
+    if k == 2 and n <= MAX_EXACT_SIZE:
+        return number_draws(likelihood_posterior(values, start), target_is_bag=target_is_bag, rng=rng)
+    return _class_by_class(
+        lambda w: likelihood_draws(values, start, weights=w, target_is_bag=target_is_bag, rng=rng), k
+    )
 
 
-def with_learning(draws: Draws, covariance: FloatArray, *, rng: np.random.Generator) -> Draws:
-    """Draws (r, b, k) moved by what other held-out rows would have changed, of covariances (b, k, k)."""
+def add_learning_error(draws: Draws, covariance: FloatArray, *, rng: np.random.Generator) -> Draws:
+    """Draws (r, b, k), shifted by random errors with the covariances (b, k, k) of what was learned."""
     r, _, k = draws.shape
     values, vectors = np.linalg.eigh(covariance)
     roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-    # The same numbers for all bags, so that none depends on its neighbours.
+    # The same random numbers for all bags, so that no bag depends on the others.
     return np.clip(draws + np.einsum("bcd,rd->rbc", roots, rng.standard_normal((r, k))), 0, 1)
 
 
 def shortest(draws: Draws, level: float) -> tuple[FloatArray, FloatArray]:
-    """Ends (b, k) of the shortest intervals that hold a share `level` of the draws (r, b, k).
+    """Ends (b, k) of the shortest intervals that contain a fraction `level` of the draws (r, b, k).
 
-    Unlike those between quantiles they reach 0 or 1 when the posterior is highest there. No draw is ever 0 or 1, so
-    that an interval from the end on is taken where it is hardly wider.
+    Unlike intervals between quantiles, they reach 0 or 1 if the posterior is highest there. No draw is exactly 0 or 1,
+    so an interval that starts at 0 or ends at 1 is preferred if it is hardly wider (`MAX_RELATIVE_WIDTH`).
 
     Examples
     --------
@@ -214,7 +235,29 @@ def shortest(draws: Draws, level: float) -> tuple[FloatArray, FloatArray]:
     lower = np.take_along_axis(ordered, best, axis=0)[0]
     upper = np.take_along_axis(ordered, best + inside - 1, axis=0)[0]
     from_zero, to_one = ordered[inside - 1], 1 - ordered[len(draws) - inside]
-    most = NEAR * (upper - lower)
+    most = MAX_RELATIVE_WIDTH * (upper - lower)
     low, high = from_zero <= np.minimum(most, to_one), to_one <= np.minimum(most, from_zero)
     lower, upper = np.where(low, 0.0, lower), np.where(low, from_zero, upper)
     return np.where(high & ~low, 1 - to_one, lower), np.where(high & ~low, 1.0, upper)
+
+
+def bayes_intervals(request: IntervalRequest) -> Ends:
+    """Bayesian intervals of the requested bags."""
+    likelihoods = request.likelihoods()
+    lower, upper = np.empty_like(request.estimate), np.empty_like(request.estimate)
+    labels = closed_form_of(request.quantifier) == "labels"
+    covariance = np.zeros((*lower.shape, lower.shape[1]))
+    if not labels and request.held_out is not None:
+        likely = np.empty_like(request.estimate)
+        for positions, stack in request.bags.gather(likelihoods(request.inputs)):
+            likely[positions] = likelihoods.prevalences(stack)
+        covariance = learning_covariance(likelihoods(request.held_out.inputs), request.held_out, likely)
+    rng = np.random.default_rng(request.seed)
+    for positions, stack in request.bags.gather(request.inputs):
+        draws = posterior_draws(request, stack, likelihoods, labels=labels, rng=rng)
+        shift = np.random.default_rng([request.seed, len(draws)])
+        draws = add_learning_error(draws, covariance[positions], rng=shift)
+        lower[positions], upper[positions] = shortest(draws, request.level)
+        centred = draws - draws.mean(axis=0)
+        covariance[positions] = np.einsum("rbc,rbd->bcd", centred, centred) / (len(draws) - 1)
+    return lower, upper, covariance

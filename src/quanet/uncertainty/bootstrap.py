@@ -1,13 +1,13 @@
-r"""The bootstrap: how far estimates of resampled bags, by relearnt quantifiers, lie from what they estimate.
+r"""Bootstrap intervals: errors of the estimates of resampled bags, made by relearned quantifiers.
 
-A bag's rows are drawn again with replacement, a thousand times, and every draw is estimated by a quantifier that has
-learnt from another resample of the held-out rows: both sources of uncertainty, in one batch of bags. An error needs a
-truth. Each drawn instance gets a class at random, by its posterior in this bag, and the draw's truth is the shares of
-these classes; so errors are those of an estimate of the bag's own shares, and a bias of the method shows in them.
+The inputs of a bag are resampled many times with replacement. Each resample is estimated by a quantifier that has
+learned from another resample of the held-out instances, so that the errors include both sources of uncertainty. An
+error needs a true prevalence: each drawn instance gets a random class, drawn from its posterior in this bag, and the
+prevalences of these classes are the truth of the resample. The errors therefore include the bias of the method.
 
-Errors grow with a share's distance from 0 and 1. So they are scaled by their spread in bags of held-out rows of that
-share (a bootstrap-t: Davison and Hinkley 1997, section 5.2), and an interval holds every share whose errors reach the
-estimate.
+Errors depend on the true prevalence, mainly near 0 and 1. So they are scaled by their standard deviation in bags of
+held-out instances at that prevalence (a bootstrap-t: Davison and Hinkley 1997, section 5.2), and the interval contains
+every prevalence whose errors reach the estimate.
 """
 
 from dataclasses import dataclass
@@ -18,53 +18,54 @@ from scipy.stats import norm
 
 from quanet.arrays import FloatArray
 from quanet.bags import Bags
-from quanet.base import Quantifier
-from quanet.uncertainty.conformal import Errors
-from quanet.uncertainty.held import Likelihoods, replicates
-from quanet.uncertainty.inversion import invert
+from quanet.uncertainty.conformal import Errors, calibrations_of
+from quanet.uncertainty.regions import invert
+from quanet.uncertainty.relearning import Ends, IntervalRequest, Likelihoods, replicates
 
-AT_A_TIME = 2**20  # instances drawn together
-MANY = 2048  # instances in a bag for which single precision does not do
+BATCH = 2**20  # instances drawn at a time
+MAX_SINGLE_PRECISION = 2048  # bag size from which random numbers need double precision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """Estimates of draws of a bag of a size, and what they estimate, both (r, k)."""
+class BootstrapDraws:
+    """Estimates of r resamples of a bag, and their true prevalences, both (r, k); `size` is that of the bag."""
 
     estimates: FloatArray
     truths: FloatArray
     size: int
 
     def ends(
-        self, estimate: FloatArray, level: float, held: tuple[list[Errors], float] | None
+        self, estimate: FloatArray, level: float, calibrated: tuple[list[Errors], float] | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Lower and upper ends (k,) for the bag's estimate (k,), and the covariance of its error (k, k).
 
-        `held` are errors in bags of held-out rows, with the ratio of their size to that of this bag.
+        `calibrated` are the errors of every class in bags of held-out instances, and the ratio of the size of those
+        bags to the size of this bag.
         """
         errors = self.estimates - self.truths
         covariance = np.cov(errors.T)
         tail = (1 - level) / 2
-        if held is None:
+        if calibrated is None:
             low, high = np.quantile(errors, [tail, 1 - tail], axis=0)
             return estimate - high, estimate - low, covariance
-        ends = []
-        for c, known in enumerate(held[0]):
-            spread = known.spread(held[1])
+        ends, (by_class, ratio) = [], calibrated
+        for c, known in enumerate(by_class):
+            spread = known.spread(ratio)
             scaled = errors[:, c] / np.interp(self.truths[:, c], known.shares, spread)
             low, high = (end * spread for end in self._bounds(scaled, c, tail))
-            # Estimates that are cut off at 0 or 1 have little spread there, and skewed errors. Draws around another
-            # share do not show them; held-out bags of that share do.
-            cut, (least, most) = known.is_cut(held[1]), known.bounds(level, held[1])
+            # Estimates that are cut off at 0 or 1 have a small spread there and skewed errors. Resamples at another
+            # prevalence do not show this; held-out bags at that prevalence do.
+            cut, (least, most) = known.is_cut(ratio), known.bounds(level, ratio)
             low, high = np.where(cut, np.minimum(low, least), low), np.where(cut, np.maximum(high, most), high)
             ends.append(invert(estimate[c : c + 1], known.shares, low, high))
         lower, upper = np.concatenate(ends, axis=1)
         return lower, upper, covariance
 
     def _bounds(self, scaled: FloatArray, c: int, tail: float) -> tuple[float, float]:
-        """Quantiles of scaled errors (r,). Where estimates are cut off at 0 or 1, errors beyond are not seen.
+        """Quantiles of scaled errors (r,).
 
-        Then they are taken to be normal ones at least.
+        If estimates are cut off at 0 or 1, larger errors are hidden. They are assumed to be at least as large as normal
+        errors.
         """
         low, high = (float(end) for end in np.quantile(scaled, [tail, 1 - tail]))
         cut = (self.estimates[:, c] < 1 / self.size) | (self.estimates[:, c] > 1 - 1 / self.size)
@@ -74,28 +75,40 @@ class Drawn:
         return low, high
 
 
-def draw(
-    quantifier: Quantifier,
-    inputs: FloatArray,
-    likelihoods: Likelihoods | None,
-    *,
-    resamples: int,
-    own: bool,
-    rng: np.random.Generator,
-) -> Drawn:
-    """Draw a bag's inputs (n, d) again and again, and estimate each draw.
+def bootstrap_intervals(request: IntervalRequest) -> Ends:
+    """Bootstrap intervals of the requested bags."""
+    bags = np.split(request.bags.flat, np.cumsum(request.bags.sizes)[:-1])
+    likelihoods = request.likelihoods() if request.quantifier.reads_posteriors else None
+    calibrations = None if request.held_out is None else calibrations_of(request)
+    ends = []
+    for position, members, estimate in zip(request.positions.tolist(), bags, request.estimate, strict=True):
+        # Seeded by the position of the bag, so that other bags do not change its interval.
+        rng = np.random.default_rng([request.seed, position])
+        draws = draw_bootstrap(request, likelihoods, request.inputs[members], estimate, rng)
+        calibrated = None
+        if calibrations is not None:
+            by_class, _, ratio = calibrations.of_size(request.quantifier, len(members))
+            calibrated = by_class, ratio
+        ends.append(draws.ends(estimate, request.level, calibrated))
+    lower, upper, covariance = (np.stack(part) for part in zip(*ends, strict=True))
+    return lower, upper, covariance
 
-    Parameters
-    ----------
-    quantifier : fitted.
-    inputs : of the bag.
-    likelihoods : to give drawn instances a class. None measures errors from the bag's estimate.
-    resamples : number of draws.
-    own : whether the truth is a draw's own shares, or those of the bag that it is drawn from.
-    rng : of the draws.
+
+def draw_bootstrap(
+    request: IntervalRequest,
+    likelihoods: Likelihoods | None,
+    inputs: FloatArray,
+    estimate: FloatArray,
+    rng: np.random.Generator,
+) -> BootstrapDraws:
+    """Resample the inputs (n, d) of one of the requested bags, with estimate (k,), and estimate each resample.
+
+    The likelihoods give the drawn instances a class; None means that errors are measured from the estimate.
     """
+    quantifier, resamples = request.quantifier, request.resamples
+    assert resamples is not None
     n, k = len(inputs), len(quantifier.classes_)
-    others = replicates(quantifier)
+    relearned = replicates(quantifier)
     estimates, truths = np.empty((resamples, k)), np.empty((resamples, k))
     cumulative = None
     if likelihoods is not None:
@@ -104,24 +117,24 @@ def draw(
         truths[:] = posteriors.mean(axis=0)
         cumulative = posteriors.cumsum(axis=1).astype(np.float32)
     else:
-        truths[:] = quantifier.aggregate(quantifier._rows(inputs))  # noqa: SLF001
-    owners = np.arange(resamples) * len(others) // resamples
-    rows = [other._rows(inputs) for other in others]  # noqa: SLF001
-    together = max(1, AT_A_TIME // n)
-    for start in range(0, resamples, together):
-        block = slice(start, min(start + together, resamples))
-        drawn, level = _places(block.stop - start, n, rng)
-        if own and cumulative is not None:
-            truths[block] = _drawn_shares(cumulative, drawn, level)
+        truths[:] = estimate
+    owners = np.arange(resamples) * len(relearned) // resamples
+    rows = [replicate.rows(inputs) for replicate in relearned]
+    batch = max(1, BATCH // n)
+    for start in range(0, resamples, batch):
+        block = slice(start, min(start + batch, resamples))
+        drawn, uniforms = _draw_positions(block.stop - start, n, rng)
+        if request.target_is_bag and cumulative is not None:
+            truths[block] = _prevalences_of_drawn_classes(cumulative, drawn, uniforms)
         for r in np.unique(owners[block]).tolist():
-            mine = np.flatnonzero(owners[block] == r)
-            estimates[start + mine] = others[r]._aggregate_bags(rows[r], Bags(drawn[mine]))  # noqa: SLF001
-    return Drawn(estimates, truths, n)
+            owned = np.flatnonzero(owners[block] == r)
+            estimates[start + owned] = relearned[r].aggregate_bags(rows[r], Bags(drawn[owned]))
+    return BootstrapDraws(estimates, truths, n)
 
 
-def _places(b: int, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Instances drawn (b, n), and for each a number between 0 and 1: whole and fraction of one random number."""
-    scaled = rng.random((b, n), dtype=np.float32 if n < MANY else np.float64)
+def _draw_positions(b: int, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Drawn instances (b, n), and a uniform number for each: whole part and fraction of one random number."""
+    scaled = rng.random((b, n), dtype=np.float32 if n < MAX_SINGLE_PRECISION else np.float64)
     scaled *= n
     drawn = scaled.astype(np.int32)
     np.minimum(drawn, n - 1, out=drawn)  # rounding can give n
@@ -129,11 +142,11 @@ def _places(b: int, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
     return drawn, scaled
 
 
-def _drawn_shares(cumulative: Any, drawn: Any, level: Any) -> FloatArray:
-    """Shares (b, k) of classes drawn by cumulative posteriors (n, k) for instances drawn (b, n)."""
+def _prevalences_of_drawn_classes(cumulative: Any, drawn: Any, uniforms: Any) -> FloatArray:
+    """Prevalences (b, k) of classes drawn from cumulative posteriors (n, k) for the drawn instances (b, n)."""
     b, n = drawn.shape
     at_most = np.zeros((b, cumulative.shape[1] + 1))
     at_most[:, -1] = 1.0
     for c in range(cumulative.shape[1] - 1):
-        at_most[:, c + 1] = (level < cumulative[:, c].take(drawn)).sum(axis=1, dtype=np.int32) / n
+        at_most[:, c + 1] = (uniforms < cumulative[:, c].take(drawn)).sum(axis=1, dtype=np.int32) / n
     return np.diff(at_most, axis=1)

@@ -1,4 +1,4 @@
-"""Where the truth may lie: an interval for every class, and regions of the simplex."""
+"""Results: `Interval`, one interval per class, and regions of the simplex; and how errors are turned into ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.linalg import helmert
 from scipy.special import softmax
 from scipy.stats import chi2
 
-from quanet.errors import InvalidSetting
+from quanet.parameters import one_of
 from quanet.simplex import check_prevalences, smooth
 
 if TYPE_CHECKING:
@@ -21,35 +21,37 @@ if TYPE_CHECKING:
     from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 
 ROUNDING = 1e-9
-EXACT = 1e-12  # least variance of a region, which gives one without any an inside
-DIRECTIONS = 512  # in which the extent of a region without a formula is looked for
+MIN_VARIANCE = 1e-12  # added to a region's variance, so that a region is never a single point
+DIRECTIONS = 512  # in which the width of a region is measured if no formula exists
+SEARCH_POINTS = 4001  # prevalences at which the ends of an interval are searched
+KINDS_OF_REGION = ("box", "ellipse", "clr")
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """Estimates with their lower and upper ends, of one bag or of many: arrays (k,) or (b, k).
+    """Estimates with the lower and upper ends of their intervals, for one bag or many: arrays (k,) or (b, k).
 
-    Each class's interval holds its share with the probability `level`, by itself. For all shares together take a
-    region: ``region("ellipse")``.
+    The interval of each class contains its true prevalence with probability `level`. For the prevalences of all classes
+    jointly, use a region: ``region("ellipse")``.
 
     Attributes
     ----------
     estimate, lower, upper : prevalences, (..., k).
-    covariance : of the estimate's error, (..., k, k).
-    sizes : instances in the bags, (...).
-    level : the probability asked for.
-    method : how it was made; several methods where bags differ in size, the most frequent first.
+    covariance : of the estimation error, (..., k, k).
+    sizes : number of instances in each bag, (...).
+    level : the requested probability.
+    method : kind of interval; several kinds, the most frequent first, if bags of different sizes have different kinds.
     classes : (k,) labels.
-    groups : names of the bags, (...); None where they have none.
-    counted : shares of the predicted labels, plainly counted, (..., k); None where they are not known.
-    notes : what a reader should know about a bag's interval, (...); None where there is nothing to know.
+    groups : names of the bags, (...); None if they have no names.
+    counted : prevalences of the predicted labels (classify and count), (..., k); None if unknown.
+    notes : remarks about a bag's interval, (...), empty if there is nothing to report; None if unknown.
 
     Examples
     --------
     >>> from quanet import ACC
     >>> posteriors, labels = np.repeat([[0.9, 0.1], [0.1, 0.9]], 50, axis=0), [0] * 45 + [1] * 50 + [0] * 5
-    >>> found = ACC("precomputed").fit(posteriors, labels).predict_interval(posteriors[30:80])
-    >>> bool(found.contains([0.4, 0.6])), bool(found.contains([0.9, 0.1]))
+    >>> interval = ACC("precomputed").fit(posteriors, labels).predict_interval(posteriors[30:80])
+    >>> bool(interval.contains([0.4, 0.6])), bool(interval.contains([0.9, 0.1]))
     (True, False)
     """
 
@@ -67,34 +69,33 @@ class Interval:
 
     @property
     def width(self) -> FloatArray:
-        """Upper end less lower end: (..., k)."""
+        """Upper minus lower end: (..., k)."""
         return self.upper - self.lower
 
     def of_bag(self, at: int) -> Interval:
         """The interval of one of many bags: arrays (k,)."""
         arrays = ("estimate", "lower", "upper", "covariance", "sizes", "groups", "counted", "notes")
-        found: dict[str, Any] = {name: getattr(self, name) for name in arrays}
-        return replace(self, **{name: array[at] for name, array in found.items() if array is not None})
+        values: dict[str, Any] = {name: getattr(self, name) for name in arrays}
+        return replace(self, **{name: array[at] for name, array in values.items() if array is not None})
 
     def contains(self, prevalences: ArrayLike) -> BoolArray:
-        """Whether every share lies in its class's interval: (..., k) -> (...)."""
+        """Whether the prevalence of every class lies in its interval: (..., k) -> (...)."""
         return self.region("box").contains(prevalences)
 
     def region(self, kind: Literal["box", "ellipse", "clr"] = "box") -> Box | Ellipse | LogRatioEllipse:
-        """The interval box; an ellipse in the simplex; or an ellipse of centred log-ratios, which stays within it."""
+        """The box of all intervals, an ellipse, or an ellipse of centred log-ratios, which stays inside the simplex."""
+        one_of(*KINDS_OF_REGION).check("kind", kind)
         if kind == "box":
             return Box(self.lower, self.upper)
         if kind == "ellipse":
             return Ellipse(self.estimate, self.covariance, self.level)
-        if kind == "clr":
-            return LogRatioEllipse(self.estimate, self.covariance, self.level, self.sizes)
-        raise InvalidSetting(f"region is one of box, ellipse, clr; got {kind!r}.")
+        return LogRatioEllipse(self.estimate, self.covariance, self.level, self.sizes)
 
     def frame(self) -> pd.DataFrame:
-        """A tidy table, one row for every bag and class.
+        """A tidy table with one row per bag and class.
 
-        Its columns are group (the bag's name), n (its instances), class, estimate, lower, upper, counted (the share of
-        predicted labels, plainly counted; NaN where it is not known) and note.
+        Columns: group (name of the bag), n (number of instances), class, estimate, lower, upper, counted (prevalence of
+        the predicted labels; NaN if unknown) and note.
         """
         import pandas as pd
 
@@ -118,7 +119,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """All prevalences whose shares lie between lower and upper ends, (..., k)."""
+    """All prevalence vectors between lower and upper ends, (..., k)."""
 
     lower: FloatArray
     upper: FloatArray
@@ -130,13 +131,13 @@ class Box:
 
     @property
     def width(self) -> FloatArray:
-        """Its extent in every class: (..., k)."""
+        """Width in every class: (..., k)."""
         return self.upper - self.lower
 
 
 @dataclass(frozen=True, eq=False)
 class Ellipse:
-    r"""All prevalences near the estimate, by its covariance.
+    r"""All prevalence vectors near the estimate, measured by its covariance.
 
     .. math:: (p - \hat p)^T \Sigma^+ (p - \hat p) \le \chi^2_{k-1}(level)
 
@@ -144,7 +145,7 @@ class Ellipse:
     ----------
     centre : (..., k).
     covariance : (..., k, k).
-    level : probability inside, if the error is normal.
+    level : probability of the region, if the error is normal.
     """
 
     centre: FloatArray
@@ -159,7 +160,7 @@ class Ellipse:
 
     @property
     def width(self) -> FloatArray:
-        """Its extent in every class, within the simplex: (..., k)."""
+        """Width in every class, inside the simplex: (..., k)."""
         reach = np.sqrt(self._bound * np.diagonal(self.covariance, axis1=-2, axis2=-1))
         return np.minimum(self.centre + reach, 1) - np.maximum(self.centre - reach, 0)
 
@@ -169,9 +170,9 @@ class Ellipse:
 
     @cached_property
     def _spread(self) -> FloatArray:
-        """Covariance in coordinates of the plane that the simplex lies in: (..., k - 1, k - 1)."""
+        """Covariance in coordinates of the plane that contains the simplex: (..., k - 1, k - 1)."""
         plane = helmert(self.centre.shape[-1])
-        return plane @ self.covariance @ plane.T + EXACT * np.eye(len(plane))
+        return plane @ self.covariance @ plane.T + MIN_VARIANCE * np.eye(len(plane))
 
     def _place(self, prevalences: FloatArray) -> FloatArray:
         return prevalences @ helmert(prevalences.shape[-1]).T
@@ -179,21 +180,21 @@ class Ellipse:
 
 @dataclass(frozen=True, eq=False)
 class LogRatioEllipse(Ellipse):
-    """All prevalences whose centred log-ratios (Aitchison 1986) are near the estimate's; it never leaves the simplex.
+    """All prevalence vectors whose centred log-ratios (Aitchison 1986) are near those of the estimate.
 
-    Shares are smoothed by half an instance first, since zero has no logarithm.
+    The region stays inside the simplex. Prevalences are smoothed by half an instance, because zero has no logarithm.
 
     Parameters
     ----------
-    centre, covariance, level : as for `Ellipse`; the covariance is carried over by the delta method.
-    sizes : instances in the bags, (...).
+    centre, covariance, level : as for `Ellipse`; the delta method transforms the covariance.
+    sizes : number of instances in each bag, (...).
     """
 
     sizes: IntArray
 
     @property
     def width(self) -> FloatArray:
-        """Its extent in every class: (..., k); for more than two classes over many directions, not all."""
+        """Width in every class: (..., k); for more than two classes, measured in `DIRECTIONS` random directions."""
         k = self.centre.shape[-1]
         around = np.random.default_rng(0).normal(size=(DIRECTIONS, k - 1)) if k > 2 else np.array([[-1.0], [1.0]])
         around /= np.linalg.norm(around, axis=1, keepdims=True)
@@ -204,9 +205,9 @@ class LogRatioEllipse(Ellipse):
 
     @cached_property
     def _spread(self) -> FloatArray:
-        # helmert @ (I - 11'/k) = helmert, so that centring needs no step of its own.
+        # No explicit centring is needed, because helmert @ (I - 11'/k) = helmert.
         slope = helmert(self.centre.shape[-1]) / self._smoothed(self.centre)[..., None, :]
-        return slope @ self.covariance @ np.swapaxes(slope, -1, -2) + EXACT * np.eye(slope.shape[-2])
+        return slope @ self.covariance @ np.swapaxes(slope, -1, -2) + MIN_VARIANCE * np.eye(slope.shape[-2])
 
     def _place(self, prevalences: FloatArray) -> FloatArray:
         return np.log(self._smoothed(prevalences)) @ helmert(prevalences.shape[-1]).T
@@ -217,3 +218,35 @@ class LogRatioEllipse(Ellipse):
 
 def _distance(offsets: FloatArray, spread: FloatArray) -> FloatArray:
     return (offsets * np.linalg.solve(spread, offsets[..., None])[..., 0]).sum(axis=-1)
+
+
+def share_grid(points: int) -> FloatArray:
+    """Prevalences from 0 to 1, denser near 0 and 1: (points,)."""
+    return np.sin(np.linspace(0, np.pi / 2, points)) ** 2
+
+
+def invert(
+    estimate: FloatArray, shares: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest true prevalence that is compatible with each estimate (b,).
+
+    A true prevalence is compatible if the error of the estimate lies in the range that is usual there.
+
+    Parameters
+    ----------
+    estimate : (b,) estimates of one class.
+    shares : (g,) true prevalences, ascending.
+    low, high : (g,) range of the usual errors at each of them.
+
+    Examples
+    --------
+    >>> invert(np.array([0.0, 0.5]), np.array([0.0, 1.0]), np.array([-0.1, -0.1]), np.array([0.1, 0.1]))
+    (array([0. , 0.4]), array([0.1, 0.6]))
+    """
+    fine = share_grid(SEARCH_POINTS)
+    # Estimates increase with the true prevalence. Where noise contradicts this, the wider interval is used.
+    highest = np.maximum.accumulate(fine + np.interp(fine, shares, high))
+    lowest = np.minimum.accumulate((fine + np.interp(fine, shares, low))[::-1])[::-1]
+    lower = fine[np.minimum(np.searchsorted(highest, estimate - 1e-12), SEARCH_POINTS - 1)]
+    upper = fine[np.maximum(np.searchsorted(lowest, estimate + 1e-12, side="right") - 1, 0)]
+    return lower, upper

@@ -1,0 +1,1 @@
+"""Every method with its facts, and estimators built by name."""

@@ -1,0 +1,1 @@
+"""Classifiers of texts and numbers: cross-fitting, calibration, stacking."""

@@ -1,0 +1,274 @@
+"""Fit a classifier to all data and, fold by fold, get posteriors of instances that it has not seen (cross-fitting).
+
+The fold gap: out-of-fold posteriors come from classifiers fitted to a part of the data, say four fifths, but new
+instances are classified by one fitted to all data, which is a little better. One more classifier, fitted to three
+fifths, measures what a fifth of the data is worth. Errors shrink roughly with the square root of the training size, so
+the last fifth is worth two thirds of that.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
+
+from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.classifiers.calibration import MIN_POSTERIOR, centred_logs, zero_floor
+from quanet.classifiers.folds import split_in_folds
+from quanet.classifiers.text import TextClassifier
+from quanet.data.duplicates import find_distinct
+from quanet.data.instances import check_labels as check_labels
+from quanet.data.instances import check_matrix, column_names, is_text, posterior_columns
+from quanet.data.instances import check_posteriors as check_posteriors
+from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.simplex import classes_of, count, encode
+
+MIN_OF_CLASS = 20  # instances of each class, to measure the fold gap
+
+
+class PrecomputedPosteriors(BaseEstimator):
+    """A classifier for instances that already are posteriors. Columns of a table are matched to the classes by name."""
+
+    def __init__(self, classes: LabelArray) -> None:
+        self.classes = classes
+
+    @property
+    def classes_(self) -> LabelArray:
+        """The class of each column."""
+        return self.classes
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """The posteriors in the order of `classes`: (n, k) -> (n, k)."""
+        posteriors, others = posterior_columns(X, self.classes)
+        names = column_names(X)
+        if others.shape[1] and names is not None:
+            raise InvalidData(
+                f"The posteriors have the columns {names[:8]}, but the classes are {self.classes.tolist()[:8]}. "
+                "Remove the other columns."
+            )
+        return np.hstack([posteriors, others]) if others.shape[1] else posteriors
+
+
+def precomputed_posteriors(X: Any, classes: LabelArray) -> FloatArray:
+    """Checked posteriors (n, k) in the order of `classes`; columns of a table are matched by name."""
+    return check_posteriors(PrecomputedPosteriors(classes).predict_proba(X), len(classes))
+
+
+def resolve_classifier(classifier: Any, X: Any, classes: LabelArray) -> Any:
+    """The classifier for the parameter `classifier` of a quantifier and this data, not fitted unless it is frozen."""
+    if isinstance(classifier, str):
+        if classifier != "precomputed":
+            raise InvalidSetting(f"classifier must be an estimator, None or 'precomputed'; got {classifier!r}.")
+        return FrozenEstimator(PrecomputedPosteriors(classes))
+    if classifier is None:
+        if is_text(X):
+            return TextClassifier()
+        check_matrix(X)
+        # Centring would make sparse columns dense.
+        return make_pipeline(StandardScaler(with_mean=not hasattr(X, "tocsr")), LogisticRegression(max_iter=1000))
+    if isinstance(classifier, FrozenEstimator):
+        if not hasattr(classifier, "classes_"):
+            raise InvalidSetting(f"{classifier} is not fitted. Fit it first, or pass it without FrozenEstimator.")
+        known = np.asarray(classifier.classes_)
+        if sorted(known.tolist()) != classes.tolist():
+            raise InvalidData(
+                f"The frozen classifier was fitted to the classes {known.tolist()}, but y has {classes.tolist()}. "
+                "Pass instances of exactly these classes."
+            )
+    return classifier
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrossFit:
+    """A classifier fitted to all data, and posteriors of instances that it was not fitted to.
+
+    Attributes
+    ----------
+    classifier : fitted to all data.
+    posteriors : (m, k) by classifiers fitted without the instance's fold.
+    positions : (m,) the positions of these instances in X.
+    fold_gap : (k, k + 1) how much better the classifier is than those of the folds (`measure_fold_gap`), or None if
+        it was not measured.
+    groups : (m,) equal for copies of the same instance (`quanet.data.duplicates`), or None if there are no copies.
+    """
+
+    classifier: Any
+    posteriors: FloatArray
+    positions: IntArray
+    fold_gap: FloatArray | None = None
+    groups: IntArray | None = None
+
+
+def cross_fit(
+    classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *, cv: Any
+) -> tuple[Any, FloatArray, IntArray]:
+    """Fit a classifier to all data; also return out-of-fold posteriors (m, k) and positions of their instances (m,).
+
+    Each posterior comes from a copy of the classifier that was fitted without the instance. A frozen classifier returns
+    its posteriors of all instances. A classifier with `fit_out_of_fold` does both at once and shares the work that
+    needs no labels.
+    """
+    fit = _cross_fit(classifier, X, codes, classes, cv=cv, measure=False)
+    return fit.classifier, fit.posteriors, fit.positions
+
+
+def cross_fit_with_gap(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *, cv: Any) -> CrossFit:
+    """As `cross_fit`; also measure the fold gap if one more fold costs little (`fit_out_of_fold`)."""
+    return _cross_fit(classifier, X, codes, classes, cv=cv, measure=True)
+
+
+def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *, cv: Any, measure: bool) -> CrossFit:
+    labels = classes[codes]
+    if isinstance(classifier, FrozenEstimator):
+        # Equal posteriors are not copies: different instances may have the same posteriors.
+        distinct = None if isinstance(classifier.estimator, PrecomputedPosteriors) else find_distinct(X)
+        groups = None if distinct is None else distinct.owner
+        return CrossFit(classifier, posteriors_of(classifier, X, classes), np.arange(len(codes)), groups=groups)
+    distinct = find_distinct(X)
+    folds = split_in_folds(codes, classes, cv, distinct)
+    positions = np.concatenate([held_out for _, held_out in folds])
+    groups = None if distinct is None else distinct.owner[positions]
+    # To measure the gap, one classifier leaves out two folds, provided that the folds are a partition.
+    partition = len(folds) > 2 and len(np.unique(positions)) == len(positions) == len(codes)
+    both = (
+        np.concatenate([folds[0][1], folds[len(folds) // 2][1]])
+        if measure and partition
+        else np.empty(0, dtype=np.intp)
+    )
+    rest = np.setdiff1d(positions, both)
+    if not len(both) or not hasattr(classifier, "fit_out_of_fold") or count(codes[rest], len(classes)).min() == 0:
+        fitted, parts = fit_in_folds(classifier, X, labels, classes, folds)
+        return CrossFit(fitted, np.concatenate(parts), positions, groups=groups)
+    fitted, (*parts, of_both) = fit_in_folds(classifier, X, labels, classes, [*folds, (rest, both)])
+    more = np.concatenate([parts[0], parts[len(folds) // 2]])
+    shares = len(rest) / len(codes), (len(codes) + len(rest)) / (2 * len(codes))
+    gap = measure_fold_gap(of_both, more, codes[both], shares)
+    return CrossFit(fitted, np.concatenate(parts), positions, gap, groups)
+
+
+def fit_in_folds(
+    classifier: Any, X: Any, labels: LabelArray, classes: LabelArray, folds: list[tuple[IntArray, IntArray]]
+) -> tuple[Any, list[FloatArray]]:
+    """A classifier fitted to all data, and the posteriors (m, k) of each fold, by a copy fitted without it."""
+    if hasattr(classifier, "fit_out_of_fold"):
+        fitted = clone(classifier)
+        return fitted, [check_posteriors(part, len(classes)) for part in fitted.fit_out_of_fold(X, labels, folds)]
+    fitted = fit_classifier(classifier, X, labels)
+    return fitted, [_fold_posteriors(classifier, X, labels, classes, fold) for fold in folds]
+
+
+def _fold_posteriors(
+    classifier: Any,
+    X: Any,
+    labels: LabelArray,
+    classes: LabelArray,
+    fold: tuple[IntArray, IntArray],
+) -> FloatArray:
+    seen, held_out = fold
+    fitted = fit_classifier(classifier, _safe_indexing(X, seen), labels[seen])
+    return posteriors_of(fitted, _safe_indexing(X, held_out), classes)
+
+
+def measure_fold_gap(
+    less: FloatArray, more: FloatArray, codes: IntArray, shares: tuple[float, float]
+) -> FloatArray | None:
+    """Extrapolate from posteriors of the same instances by two classifiers, (n, k) each, to a full fit: (k, k + 1).
+
+    For the instances of each class: the change of their mean log posteriors (k), and the factor by which their spread
+    grows. None if a class has too few instances.
+
+    Parameters
+    ----------
+    less, more : posteriors by classifiers fitted to less and to more of the data.
+    codes : classes of the instances.
+    shares : of all data, to which the two classifiers were fitted.
+
+    Examples
+    --------
+    >>> less, more = np.repeat([[0.7, 0.3], [0.3, 0.7]], 20, 0), np.repeat([[0.8, 0.2], [0.2, 0.8]], 20, 0)
+    >>> gap = measure_fold_gap(less, more, np.repeat([0, 1], 20), (0.6, 0.8))
+    >>> gap.round(2)
+    array([[ 0.18, -0.18,  1.  ],
+           [-0.18,  0.18,  1.  ]])
+    """
+    k = less.shape[1]
+    if count(codes, k).min() < MIN_OF_CLASS:
+        return None
+    error_less, error_more = 1 / np.sqrt(shares[0]), 1 / np.sqrt(shares[1])
+    factor = (error_more - 1) / (error_less - error_more)
+    gap = np.empty((k, k + 1))
+    floor = zero_floor(np.concatenate([less, more]), np.tile(codes, 2))
+    logs_less, logs_more = centred_logs(less, floor), centred_logs(more, floor)
+    for c in range(k):
+        first, second = logs_less[codes == c], logs_more[codes == c]
+        gap[c, :k] = factor * (second.mean(axis=0) - first.mean(axis=0))
+        spreads = [max(float(np.sqrt(logs.var(axis=0).sum())), MIN_POSTERIOR) for logs in (first, second)]
+        gap[c, k] = (spreads[1] / spreads[0]) ** factor
+    return gap
+
+
+def is_given(classifier: Any) -> bool:
+    """Whether a classifier is already fitted, so that no folds are needed: frozen, or "precomputed"."""
+    return isinstance(classifier, str | FrozenEstimator)
+
+
+def without_single(X: Any, labels: LabelArray) -> tuple[Any, LabelArray, tuple[Any, ...]]:
+    """Drop classes with one instance, with a warning: instances, labels (n,), and the dropped classes.
+
+    If fewer than two classes would remain, nothing is dropped.
+    """
+    classes = classes_of(labels)
+    codes = encode(labels, classes)
+    single = count(codes, len(classes)) == 1
+    if not single.any() or (~single).sum() < 2:
+        return X, labels, ()
+    names = tuple(classes[single].tolist())
+    few = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    warnings.warn(
+        f"Dropped {len(names)} of {len(classes)} classes that have only one instance: {few}. Their prevalence is not "
+        "estimated. Label more instances of them, or merge them with other classes.",
+        QuanetWarning,
+        stacklevel=4,
+    )
+    kept = np.flatnonzero(~single[codes])
+    return _safe_indexing(X, kept), labels[kept], names
+
+
+def fit_classifier(classifier: Any, X: Any, labels: LabelArray) -> Any:
+    """A fitted copy of a classifier; a frozen classifier unchanged."""
+    if isinstance(classifier, FrozenEstimator):
+        return classifier
+    try:
+        return clone(classifier).fit(X, labels)
+    except ValueError as error:
+        raise _explained(classifier, error) from error
+
+
+def posteriors_of(classifier: Any, X: Any, classes: LabelArray) -> FloatArray:
+    """Checked posteriors (n, k) of a fitted classifier, in the order of `classes`; one-hot without `predict_proba`."""
+    if getattr(X, "ndim", 1) == 1 and hasattr(classifier, "n_features_in_") and is_text(X):
+        raise InvalidData("X contains texts, but the model was fitted to numbers. Pass a matrix (n, d).")
+    try:
+        if hasattr(classifier, "predict_proba"):
+            posteriors = np.asarray(classifier.predict_proba(X), dtype=float)
+            order = np.argsort(np.asarray(classifier.classes_), kind="stable")
+            return check_posteriors(posteriors, len(classes))[:, order]
+        return np.eye(len(classes))[encode(classifier.predict(X), classes)]
+    except InvalidData:
+        raise
+    except ValueError as error:
+        raise _explained(classifier, error) from error
+
+
+def _explained(classifier: Any, error: ValueError) -> Exception:
+    """An error of scikit-learn about the data, on one line and with the name of the classifier."""
+    if isinstance(error, InvalidData):
+        return error
+    return InvalidData(f"{type(classifier).__name__} cannot use X: {' '.join(str(error).split())}")

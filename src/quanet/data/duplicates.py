@@ -1,0 +1,281 @@
+"""Find copies of an instance: the same text or the same row of numbers more than once.
+
+If a copy of a held-out instance is in the training data, a classifier looks better than it is. So copies stay together
+when data are split, and count as one instance when instances are counted.
+
+Texts are copies if they are equal up to case, Unicode form and white space. Rows of numbers are copies if they are
+equal, unless the values are so coarse that rows are equal by chance.
+"""
+
+import hashlib
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.data.instances import check_texts, column_names, is_text
+from quanet.errors import InvalidData
+
+Hashes = NDArray[np.uint64]
+MAX_HASHES = 2**16  # kept of training texts: half a megabyte
+CHUNK = 2**22  # numbers hashed at a time, to bound memory
+MAX_COMPARED = 2000  # distinct rows used to see how coarse the values are
+BY_CHANCE = 0.1  # if chance explains at least this share of the pairs of equal rows, none is a copy
+MANY_COPIES = 4  # per row, on average; with coarse values, more copies are not a mistake in the data
+DIGITS = 4  # decimals; values with more decimals identify a row
+MIXER, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+
+
+def normalize_text(text: str) -> str:
+    r"""Normalize case, Unicode form and white space.
+
+    Examples
+    --------
+    >>> normalize_text("  Good\n film ")
+    'good film'
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    return " ".join(text.casefold().split())
+
+
+def hash_texts(texts: list[str]) -> Hashes:
+    """A hash of every text (n,), equal for copies and in every process."""
+    digests = (
+        hashlib.blake2b(normalize_text(text).encode(errors="surrogatepass"), digest_size=8).digest() for text in texts
+    )
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def hash_training_texts(texts: list[str]) -> Hashes:
+    """Hashes of the distinct texts, sorted; if they are many, the smallest ones, which are a random subset."""
+    return np.unique(hash_texts(texts))[:MAX_HASHES]
+
+
+def hash_instances(X: Any) -> Hashes | None:
+    """A hash of every instance (n,), equal for equal instances; None if X is neither texts nor a matrix."""
+    if is_text(X):
+        try:
+            return hash_texts(check_texts(X))
+        except InvalidData:  # some are missing; the caller that reads them raises
+            return None
+    if hasattr(X, "tocsr"):
+        return _hash_sparse(X.tocsr())
+    if column_names(X) is not None:
+        return _hash_table(X)
+    try:
+        values = np.asarray(X)
+    except ValueError:  # lists of different lengths
+        return None
+    if values.ndim < 2 or values.dtype.kind not in "biuf":
+        return None
+    return _hash_dense(values.reshape(len(values), -1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distinct:
+    """The distinct instances among n.
+
+    Attributes
+    ----------
+    first : (m,) where each first occurs, ascending.
+    owner : (n,) the distinct instance that each instance is a copy of, as a position in `first`.
+    """
+
+    first: IntArray
+    owner: IntArray
+
+    @property
+    def copies(self) -> int:
+        """Number of instances that are copies of an earlier one."""
+        return len(self.owner) - len(self.first)
+
+    def representatives(self, codes: IntArray) -> IntArray:
+        """One class for every distinct instance (m,): if its copies have several, the rarest in the data.
+
+        A rare class then has as many distinct instances as possible.
+        """
+        rarity = np.bincount(codes)[codes]
+        order = np.lexsort((np.arange(len(codes)), rarity, self.owner))
+        starts = np.flatnonzero(np.diff(self.owner[order], prepend=-1))
+        return codes[order[starts]]
+
+    def without(self, apart: IntArray) -> "Distinct | None":
+        """Treat the copies of some distinct instances as different instances; None if no copies remain."""
+        alone = np.isin(self.owner, apart)
+        keys = np.where(alone, len(self.first) + np.arange(len(self.owner)), self.owner)
+        return _distinct(keys)
+
+
+def find_distinct(X: Any) -> Distinct | None:
+    """The distinct instances of X, or None if X has no copies.
+
+    Examples
+    --------
+    >>> find_distinct(["Good film", "bad film", "good  film"])
+    Distinct(first=array([0, 1]), owner=array([0, 1, 0]))
+    >>> find_distinct(["good", "bad"]) is None
+    True
+    """
+    hashes = hash_instances(X)
+    found = None if hashes is None else _distinct(hashes)
+    if found is None or is_text(X):
+        return found
+    return None if _equal_by_chance(X, found) else found
+
+
+def split_distinct(X: Any, codes: IntArray, split: Callable[[IntArray], IntArray]) -> IntArray:
+    """Split instances into numbered parts (n,), with all copies of an instance in the same part.
+
+    Parameters
+    ----------
+    X : the instances.
+    codes : (n,) their classes.
+    split : maps classes (m,) to parts (m,). It is called once, with one copy of each instance.
+    """
+    distinct = find_distinct(X)
+    return split_groups(None if distinct is None else distinct.owner, codes, split)
+
+
+def split_groups(groups: IntArray | None, codes: IntArray, split: Callable[[IntArray], IntArray]) -> IntArray:
+    """As `split_distinct`, for known copies: the instances with the same value in `groups` (n,)."""
+    distinct = None if groups is None else _distinct(groups)
+    if distinct is None:
+        return split(codes)
+    return split(distinct.representatives(codes))[distinct.owner]
+
+
+def independent_size(groups: IntArray) -> float:
+    r"""Effective number of independent instances, given groups (n,) of copies.
+
+    .. math:: \frac{(\sum_g n_g)^2}{\sum_g n_g^2}
+
+    for groups of :math:`n_g` copies (Kish 1965): their mean is as uncertain as the mean of that many instances.
+
+    Examples
+    --------
+    >>> independent_size(np.array([0, 0, 0, 1, 1, 1]))
+    2.0
+    """
+    sizes = np.unique(groups, return_counts=True)[1].astype(float)
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+
+def first_copies(groups: IntArray, codes: IntArray) -> IntArray:
+    """Positions of instances without later copies of the same class, ascending; copies have the same group (n,).
+
+    Examples
+    --------
+    >>> first_copies(np.array([0, 0, 1, 0]), np.array([0, 0, 1, 1]))
+    array([0, 2, 3])
+    """
+    return np.sort(np.unique(groups * (codes.max() + 1) + codes, return_index=True)[1])
+
+
+def _distinct(keys: NDArray[Any]) -> Distinct | None:
+    _, first, owner = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) == len(keys):
+        return None
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return Distinct(first[order], rank[owner.ravel()])
+
+
+def _mixed(values: Hashes, keys: Hashes) -> Hashes:
+    """Hashes that depend on all bits of a value and on its key; their sum identifies a row."""
+    mixed = (values ^ keys) * MIXER
+    mixed ^= mixed >> SHIFT
+    mixed *= keys | np.uint64(1)
+    return mixed ^ (mixed >> SHIFT)
+
+
+def _keys(d: int) -> Hashes:
+    return np.random.default_rng(0).integers(2**63, size=d, dtype=np.uint64)
+
+
+def _bits(values: Any) -> Hashes:
+    numbers = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # so that -0 equals 0
+    return numbers.view(np.uint64)
+
+
+def _hash_dense(values: Any) -> Hashes:
+    n, d = values.shape
+    keys, hashes = _keys(d), np.empty(n, dtype=np.uint64)
+    step = max(1, CHUNK // max(1, d))
+    for start in range(0, n, step):
+        chunk = slice(start, start + step)
+        hashes[chunk] = _mixed(_bits(values[chunk]), keys).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def _hash_sparse(matrix: Any) -> Hashes:
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    mixed = _mixed(_bits(matrix.data), _keys(matrix.shape[1])[matrix.indices])
+    mixed[matrix.data == 0] = 0  # a stored zero equals one that is not stored
+    ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+    return np.diff(ends[matrix.indptr])
+
+
+def _hash_table(X: Any) -> Hashes | None:
+    import pandas as pd
+
+    try:
+        hashes: Hashes = pd.util.hash_pandas_object(_as_pandas(X), index=False).to_numpy().astype(np.uint64)
+    except TypeError:  # cells such as lists
+        return None
+    return hashes
+
+
+def _as_pandas(X: Any) -> Any:
+    return X if hasattr(X, "iloc") else X.to_pandas()
+
+
+def _equal_by_chance(X: Any, found: Distinct) -> bool:
+    """Whether rows are equal about as often as if the values of each column were shuffled."""
+    n, sizes = len(found.owner), np.bincount(found.owner)
+    observed = float((sizes * (sizes - 1.0)).sum()) / (n * (n - 1.0))
+    some = found.first
+    if len(some) > MAX_COMPARED:
+        some = np.sort(np.random.default_rng(0).choice(some, MAX_COMPARED, replace=False))
+    if hasattr(X, "tocsr"):
+        rows = X.tocsr()[some]
+        empty = 1 - np.bincount(rows.indices, minlength=X.shape[1]) / len(some)
+        ties = empty**2 + (1 - empty) ** 2 * _chance_of_a_tie(rows.data)
+        return float(np.prod(ties)) >= BY_CHANCE * observed
+    values = _as_pandas(X).iloc[some] if column_names(X) is not None else np.asarray(X).reshape(n, -1)[some]
+    columns = [np.asarray(values[name]) for name in values] if hasattr(values, "iloc") else list(values.T)
+    # One column, or columns that determine one another, have no ties between distinct rows.
+    if (len(columns) == 1 or n > MANY_COPIES * len(found.first)) and all(map(_is_coarse, columns)):
+        return True
+    chance = 1.0
+    for column in columns:
+        chance *= _chance_of_a_tie(column)
+        if chance < BY_CHANCE * observed:
+            return False
+    return True
+
+
+def _chance_of_a_tie(column: NDArray[Any]) -> float:
+    """The probability that two different rows have the same value."""
+    m = len(column)
+    if m < 2:
+        return 1.0
+    try:
+        counts = np.unique(column, return_counts=True)[1].astype(float)
+    except TypeError:  # a column of mixed types
+        counts = np.unique([repr(value) for value in column.tolist()], return_counts=True)[1].astype(float)
+    return float((counts * (counts - 1)).sum()) / (m * (m - 1))
+
+
+def _is_coarse(values: NDArray[Any]) -> bool:
+    if values.dtype.kind not in "fiub":
+        return True
+    numbers: FloatArray = values.astype(float)
+    return bool((np.round(numbers, DIGITS) == numbers).mean() > 0.5)

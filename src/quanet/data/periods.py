@@ -1,0 +1,268 @@
+"""Parse dates into periods (day, week, month, quarter, year), and group rows by columns and periods."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quanet.data.columns import as_number, label_name, nearest_first
+from quanet.data.grouping import EMPTY
+from quanet.errors import InvalidData, InvalidSetting, brief
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from quanet.data.streams import TableSource
+
+Codes = NDArray[np.int32]
+PERIODS: dict[str, Callable[[date], str]] = {
+    "day": lambda day: day.isoformat(),
+    "week": lambda day: "{}-W{:02}".format(*day.isocalendar()[:2]),
+    "month": lambda day: f"{day:%Y-%m}",
+    "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
+    "year": lambda day: f"{day.year:04}",
+}
+MAX_GROUPS = 100_000  # a column with more values is hardly useful for grouping
+ISO = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ]\d{2}(?::?\d{2}.*)?)?Z?", re.ASCII)
+MONTH, YEAR = re.compile(r"(\d{4})-(\d{2})", re.ASCII), re.compile(r"\d{4}", re.ASCII)  # dates without a day or month
+COARSE = {"month": ("month", "quarter", "year"), "year": ("year",)}  # periods that such a date determines
+COMMON_FORMATS = (  # of dates, for suggestions
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d %B %Y", "%B %d, %Y"),
+    *("%d %b %Y", "%b %d, %Y", "%Y-%m-%d", "%m/%Y", "%B %Y", "%b %Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
+    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%a %b %d %H:%M:%S %Y"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column to group by and, for dates, the period.
+
+    Examples
+    --------
+    >>> str(Key("date", "month")), str(Key("product"))
+    ('date (month)', 'product')
+    """
+
+    column: str
+    period: str = ""  # day, week, month, quarter, year
+    # Whether rows without a value are skipped, instead of forming the group "(empty)".
+    required: bool = field(default=False, repr=False)
+
+    def as_required(self) -> "Key":
+        """The same key, with rows without a value skipped."""
+        return Key(self.column, self.period, required=True)
+
+    def __str__(self) -> str:
+        return f"{self.column} ({self.period})" if self.period else self.column
+
+
+def parse_key(text: str) -> Key:
+    """Parse a key: ``product``, or ``date:month`` to group dates by period.
+
+    Examples
+    --------
+    >>> parse_key("date:month"), parse_key("product")
+    (Key(column='date', period='month'), Key(column='product', period=''))
+    """
+    column, colon, period = text.rpartition(":")
+    if not colon:
+        return Key(text)
+    if period and period not in PERIODS:
+        near = nearest_first(period, PERIODS)
+        raise InvalidSetting(
+            f"Unknown period {period!r} in {text!r}. Choose from {', '.join(near)}. "
+            f"If the column name contains a colon, write {text + ':'!r}."
+        )
+    return Key(column, period)
+
+
+def period_of(value: Any, period: str, form: str | None = None) -> str:
+    """The period of a date, in ISO 8601, so that the strings sort chronologically.
+
+    Parameters
+    ----------
+    value : a date, or a string.
+    period : day, week, month, quarter or year.
+    form : format of strings, see `strptime`. None: ISO 8601, such as 2024-05-31 or 2024-05-31T12:30; for months and
+        years also 2024-05 and 2024.
+
+    Examples
+    --------
+    >>> [period_of("2024-05-31 12:30", period) for period in ("day", "week", "month", "quarter", "year")]
+    ['2024-05-31', '2024-W22', '2024-05', '2024-Q2', '2024']
+    >>> period_of("31.5.2024", "month", "%d.%m.%Y"), period_of("2024-05", "quarter"), period_of("2024", "year")
+    ('2024-05', '2024-Q2', '2024')
+    """
+    return PERIODS[period](_day(value, period, form))
+
+
+def _day(value: Any, period: str, form: str | None) -> date:
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    is_year = isinstance(value, int) and 1000 <= value <= 9999
+    text = value.strip() if isinstance(value, str) else str(value) if is_year else ""
+    if form is not None:
+        return datetime.strptime(text, form).date()
+    if found := ISO.fullmatch(text):
+        return date(*map(int, found.groups()))
+    if period in COARSE["month"] and (found := MONTH.fullmatch(text)):
+        return date(int(found[1]), int(found[2]), 1)
+    if period in COARSE["year"] and YEAR.fullmatch(text):
+        return date(int(text), 1, 1)
+    raise ValueError("not an ISO 8601 date")
+
+
+def check_date_format(form: str) -> str:
+    """A format for `strptime`. Raises `InvalidSetting` if it is invalid."""
+    try:
+        datetime.strptime(datetime(2024, 5, 31).strftime(form), form)
+    except (ValueError, re.error) as error:
+        reason = str(error).partition(" in format")[0]
+        raise InvalidSetting(
+            f"{form!r} is not a date format: {reason}. Use %d for day, %m for month and %Y for year, as in '%d/%m/%Y'."
+        ) from None
+    return form
+
+
+def _matching_formats(text: str, besides: str | None) -> list[str]:
+    """Common formats that can parse a date, except `besides`."""
+    found = []
+    for form in COMMON_FORMATS:
+        with suppress(ValueError):
+            datetime.strptime(text, form)
+            if form != besides:
+                found.append(form)
+    return found
+
+
+class Groups:
+    """Groups of rows, collected over several tables. Each group gets a number when it first occurs.
+
+    Parameters
+    ----------
+    keys : what to group by; without keys, all rows are one group.
+    form : format of dates, see `period_of`.
+
+    Attributes
+    ----------
+    found : the values of each group as strings, by number.
+    """
+
+    def __init__(self, keys: Sequence[Key], *, form: str | None = None) -> None:
+        self.keys = tuple(keys)
+        self.form = form
+        self.numbers: dict[tuple[str, ...], int] = {}
+        self._known: list[dict[tuple[type, Any], str]] = [{} for _ in keys]
+
+    @property
+    def found(self) -> list[tuple[str, ...]]:
+        """The values of each group as strings, by number."""
+        return list(self.numbers)
+
+    def codes(self, table: "pd.DataFrame", source: "TableSource | None" = None) -> Codes:
+        """The group number of every row (n,), -1 if a required value is missing.
+
+        Parameters
+        ----------
+        table : with the columns of the keys; its index numbers the rows of `source`.
+        source : the table's source, for messages.
+        """
+        if not self.keys:
+            self.numbers[()] = 0
+            return np.zeros(len(table), dtype=np.int32)
+        columns = [self._values(at, table[key.column], source) for at, key in enumerate(self.keys)]
+        codes: Codes = np.empty(len(table), dtype=np.int32)
+        numbers = self.numbers
+        for row, values in enumerate(zip(*columns, strict=True)):
+            codes[row] = -1 if None in values else numbers.setdefault(values, len(numbers))
+        if len(numbers) > MAX_GROUPS:
+            raise InvalidData(
+                f"{' and '.join(repr(key.column) for key in self.keys)} give more than {MAX_GROUPS:,} groups. "
+                "Group by a column with fewer distinct values."
+            )
+        return codes
+
+    def in_order(self, codes: Codes) -> tuple[list[tuple[str, ...]], Codes]:
+        """The groups, sorted, and the codes of rows as positions in this order."""
+        order = sorted(self.numbers, key=lambda values: [(value == EMPTY, _sortable(value)) for value in values])
+        places = np.full(len(order) + 1, -1, dtype=np.int32)  # the last entry is for code -1
+        for place, values in enumerate(order):
+            places[self.numbers[values]] = place
+        return order, places[codes]
+
+    def _values(self, at: int, cells: "pd.Series[Any]", source: "TableSource | None") -> list[str | None]:
+        """The value of a key for every row, computed once for every distinct cell."""
+        known, key = self._known[at], self.keys[at]
+        if len(known) > MAX_GROUPS:  # such as times in seconds, which would fill the memory
+            known.clear()
+        values: list[str | None] = []
+        for row, cell in zip(cells.index, cells, strict=True):
+            if cell is None:
+                values.append(None if key.required else EMPTY)
+                continue
+            kind = cell.__class__  # True equals 1 but is a different value
+            try:
+                values.append(known[kind, cell])
+                continue
+            except KeyError:
+                pass
+            except TypeError:  # raises for a list or an object, which has no name
+                self._named(cell, key, row, source)
+            known[kind, cell] = self._named(cell, key, row, source)
+            values.append(known[kind, cell])
+        return values
+
+    def _named(self, cell: Any, key: Key, row: int, source: "TableSource | None") -> str:
+        where = f"row {row + 1}" if source is None else source.place(row)
+        if not key.period:
+            try:
+                return label_name(cell)
+            except InvalidData as error:
+                raise InvalidData(f"{where}, column {key.column!r}: {error}") from None
+        try:
+            return period_of(cell, key.period, self.form)
+        except ValueError:
+            raise InvalidData(
+                f"{where}: {brief(cell)} in column {key.column!r} {self._date_problem(cell, key.period)}"
+            ) from None
+
+    def _date_problem(self, cell: Any, period: str) -> str:
+        """Why a date cannot be parsed, and what to do."""
+        text = str(cell).strip() if isinstance(cell, str | int) else ""
+        coarse = "month" if MONTH.fullmatch(text) else "year" if YEAR.fullmatch(text) else ""
+        if coarse and self.form is None and period not in COARSE[coarse]:
+            return f"is a {coarse} and does not determine the {period}. Group by {' or '.join(COARSE[coarse])}."
+        wanted = f"a date in the format {self.form}" if self.form else "a date in ISO 8601, such as 2024-05-31"
+        formats = [f"'{form}'" for form in _matching_formats(text, self.form)][:3]
+        advice = f"Set --date-format: {' or '.join(formats)}." if formats else "Correct it, or set --date-format."
+        return f"is not {wanted}. {advice}"
+
+
+def group_codes(
+    table: "pd.DataFrame", keys: Sequence[Key], *, source: "TableSource | None" = None, form: str | None = None
+) -> tuple[list[tuple[str, ...]], Codes]:
+    """The groups of a table, sorted, and the position of each row's group, -1 for rows without a group.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"date": ["2024-06-02", "2024-05-01", "2024-06-30"]}, dtype=object)
+    >>> group_codes(table, [parse_key("date:month")])
+    ([('2024-05',), ('2024-06',)], array([1, 0, 1], dtype=int32))
+    """
+    groups = Groups(keys, form=form)
+    return groups.in_order(groups.codes(table, source))
+
+
+def _sortable(value: str) -> tuple[float, str]:
+    """Sort numbers by size, then strings; nan and inf are strings."""
+    number = as_number(value)
+    return (number, value) if number is not None and math.isfinite(number) else (math.inf, value)

@@ -1,0 +1,227 @@
+"""Compare texts with the training texts: unknown words, different topics, and texts that the model was trained on."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from quanet.arrays import BoolArray, FloatArray
+from quanet.base import Quantifier
+from quanet.classifiers.text import TextClassifier, check_texts, is_text
+from quanet.data.duplicates import MAX_HASHES, Hashes, hash_texts
+from quanet.diagnostics.findings import Finding
+
+# Squared distance of the topics, relative to the spread of the texts, up to which topics count as the same. Chosen on
+# halves of training sets: other films have 0.0001, devices without dates 0.0002, other days of tweets 0.0005; earlier
+# and later years have 0.0011 to 0.0016 for device reviews and 0.0018 for book reviews.
+SAME_TOPICS = 0.0005
+MANY_UNKNOWN = 0.15  # share of unknown words above which texts are unlike the training texts
+MUCH_OVERLAP = 0.01  # share of training texts that needs a warning
+WORD = re.compile(r"\w\w+")  # at least two letters, as in the vectorizers of scikit-learn
+
+
+def classifier_of(quantifier: Any) -> Any:
+    """The fitted classifier of a quantifier, or None."""
+    chosen = getattr(quantifier, "quantifier_", quantifier)  # for a search
+    return getattr(chosen, "classifier_", None) or getattr(getattr(chosen, "rows_", None), "classifier", None)
+
+
+def _text_classifier(quantifier: Quantifier) -> TextClassifier | None:
+    classifier = classifier_of(quantifier)
+    while isinstance(classifier, FrozenEstimator):
+        classifier = classifier.estimator
+    return classifier if isinstance(classifier, TextClassifier) else None
+
+
+def topics_p_value(quantifier: Quantifier, texts: list[str]) -> float | None:
+    """The p-value of the hypothesis that texts have the topics of the training texts; None if it cannot be computed."""
+    classifier = _text_classifier(quantifier)
+    found = None if classifier is None else classifier.topic_distance(texts)
+    return None if found is None else found.p_value(SAME_TOPICS)
+
+
+def topics_findings(quantifier: Quantifier, X: Any, alpha: float) -> list[Finding]:
+    """Compare the topics of a bag with the training texts, regardless of class prevalence.
+
+    Empty if X is not texts, or the classifier has no term profile.
+    """
+    if not (isinstance(X, Iterable) and is_text(X)):
+        return []
+    classifier, texts = _text_classifier(quantifier), check_texts(X)
+    found = None if classifier is None else classifier.topic_distance(texts)
+    if classifier is None or found is None:
+        return []
+    p_value, beyond = found.p_value(), found.p_value(SAME_TOPICS)
+    numbers = {"p_value": p_value, "distance": found.distance, "p_beyond": beyond, "usual": SAME_TOPICS}
+    if p_value >= alpha:
+        sentence = f"The topics are the same as in the training texts (p = {p_value:.2g})."
+        return [Finding("contents", "ok", sentence, numbers=numbers)]
+    words = ", ".join(repr(word) for word in excess_words(classifier, texts, found.excess))
+    more = f"more {words}; " if words else ""
+    distance = f"distance {found.distance:.2%} ({SAME_TOPICS:.2%} is typical), p = {p_value:.2g}"
+    if beyond >= alpha:
+        sentence = f"The topics differ slightly from the training texts, as is typical of new texts: {more}{distance}."
+        return [Finding("contents", "note", sentence, numbers=numbers)]
+    return [
+        Finding(
+            "contents",
+            "alarm",
+            f"The topics differ from the training texts: {more}{distance}.",
+            "Classes may look different in these texts, which no method can detect. Label a small random part of the "
+            "bag and use refine, or train on similar texts.",
+            numbers,
+        )
+    ]
+
+
+def excess_words(classifier: TextClassifier, texts: list[str], excess: FloatArray, most: int = 3) -> list[str]:
+    """The words of texts whose terms have the largest excess (w,), in this order."""
+    words = sorted({word for text in texts for word in WORD.findall(text.lower())})
+    found = classifier.terms_["words"].transform(words).tocoo()
+    inside = found.col < len(excess)
+    best = {words[row]: float(excess[column]) for row, column in zip(found.row[inside], found.col[inside], strict=True)}
+    return sorted((word for word in best if best[word] > 0), key=lambda word: -best[word])[:most]
+
+
+class UnknownWords:
+    """Count the words of texts that a classifier does not know, batch by batch.
+
+    Parameters
+    ----------
+    classifier : fitted; without a vocabulary, the share is None.
+    """
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+        self.total = self.unknown = 0
+        self._known: dict[str, bool] = {}
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Count the words of more texts."""
+        words = Counter(word for text in texts for word in WORD.findall(text.lower()))
+        new = [word for word in words if word not in self._known]
+        if new:
+            known = _known(self.classifier, new)
+            if known is None:
+                return
+            self._known.update(zip(new, known.tolist(), strict=True))
+        self.total += words.total()
+        self.unknown += sum(count for word, count in words.items() if not self._known[word])
+
+    @property
+    def share(self) -> float | None:
+        """Share of unknown words; None if it is not known."""
+        return self.unknown / self.total if self.total else None
+
+
+def unknown_share(classifier: Any, X: Any) -> float | None:
+    """Share of the words in texts that a fitted classifier does not know; None without a vocabulary.
+
+    Examples
+    --------
+    >>> from quanet import TextClassifier
+    >>> classifier = TextClassifier().fit(["good film", "bad film"] * 5, ["yes", "no"] * 5)
+    >>> unknown_share(classifier, ["good film", "late flight"])
+    0.5
+    """
+    counter = UnknownWords(classifier)
+    counter.add(check_texts(X))
+    return counter.share
+
+
+def _known(classifier: Any, words: list[str]) -> BoolArray | None:
+    """Whether each word is in the vocabulary of a classifier, of its first step, or of its vectorizer."""
+    if isinstance(classifier, FrozenEstimator):
+        return _known(classifier.estimator, words)
+    if hasattr(classifier, "steps"):
+        return _known(classifier.steps[0][1], words)
+    terms = getattr(classifier, "terms_", None)
+    if terms is not None:
+        return _known(terms["words"] if isinstance(terms, dict) else terms, words)
+    if hasattr(classifier, "vocabulary_"):
+        vocabulary = classifier.vocabulary_
+        return np.array([word in vocabulary for word in words])
+    if hasattr(classifier, "hashes") and hasattr(classifier, "transform"):  # `Terms`
+        return np.diff(classifier.transform(words).indptr) > 0
+    return None
+
+
+def unknown_words_finding(share: float, usual: float | None = None) -> Finding:
+    """The finding about a share of unknown words, compared with the usual share if known."""
+    limit = MANY_UNKNOWN if usual is None else max(2 * usual, usual + 0.05)
+    numbers = {"unknown": share} | ({} if usual is None else {"usual": usual})
+    typical = "" if usual is None else f" ({usual:.1%} is typical)"
+    if share <= limit:
+        sentence = f"The vocabulary matches the training texts: {share:.1%} of the words are unknown{typical}."
+        return Finding("words", "ok", sentence, numbers=numbers)
+    return Finding(
+        "words",
+        "warning" if share <= 2 * limit else "alarm",
+        f"The vocabulary differs from the training texts: {share:.1%} of the words are unknown{typical}.",
+        "Check that the texts are of the same kind and language. Train on similar texts, or use refine.",
+        numbers,
+    )
+
+
+def training_hashes(quantifier: Any) -> Hashes | None:
+    """The hashes of training texts saved with a model, or None."""
+    found: Hashes | None = getattr(quantifier, "training_hashes_", None)
+    return found
+
+
+class TrainingOverlap:
+    """Count texts that are also training texts, batch by batch.
+
+    Parameters
+    ----------
+    hashes : the result of `hash_training_texts`, or None if unknown.
+
+    Examples
+    --------
+    >>> from quanet.data.duplicates import hash_training_texts
+    >>> overlap = TrainingOverlap(hash_training_texts(["good film", "bad film"]))
+    >>> overlap.add(["Good film ", "poor film"])
+    >>> overlap.count
+    1
+    """
+
+    def __init__(self, hashes: Hashes | None) -> None:
+        self._hashes = hashes
+        self.texts = self.compared = self.found = 0
+
+    def add(self, texts: list[str]) -> None:
+        """Compare more texts."""
+        if self._hashes is None or not len(self._hashes):
+            return
+        hashes = hash_texts(texts)
+        if len(self._hashes) == MAX_HASHES:  # a subset: only texts in its range can be compared
+            hashes = hashes[hashes <= self._hashes[-1]]
+        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        self.texts += len(texts)
+        self.compared += len(hashes)
+        self.found += int((self._hashes[at] == hashes).sum())
+
+    @property
+    def count(self) -> int | None:
+        """Texts that are training texts, estimated if only a subset of the hashes is known; None if none is known."""
+        return round(self.found / self.compared * self.texts) if self.compared else None
+
+
+def training_overlap_findings(count: int | None, n: int) -> list[Finding]:
+    """The finding about `count` training texts among n texts; empty if there are none."""
+    if not count:
+        return []
+    share, are = count / n, "is a training text" if count == 1 else "are training texts"
+    return [
+        Finding(
+            "training texts",
+            "warning" if share >= MUCH_OVERLAP else "note",
+            f"{count:,} of the {n:,} texts ({share:.1%}) {are}.",
+            "The model was fitted to their labels, so it is more confident about them than about new texts. Leave them "
+            "out, and add their known labels to the result.",
+            {"texts": float(count), "share": share},
+        )
+    ]

@@ -1,0 +1,100 @@
+"""Test whether a judge's errors differ between groups, and choose the human labels that correct each group."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.labels.judges import MIN_PER_CLASS
+
+ENOUGH = 20  # human labels per class with which a group is corrected by its own labels alone
+PER_CELL = 5  # and this many for every label (or bin of scores) of the judge
+ALPHA = 0.05  # significance level of the test
+MAX_PERMUTATIONS, MIN_PERMUTATIONS = 999, 199
+MAX_SHUFFLED = 20_000_000  # labels shuffled over all permutations
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ErrorTest:
+    """Result of a test whether a judge's errors differ between groups.
+
+    Attributes
+    ----------
+    p_value : p-value of the hypothesis that they are equal; NaN if there are too few labels for a test.
+    p_values : (g,) p-value of each group against all others, corrected for the number of groups.
+    """
+
+    p_value: float
+    p_values: FloatArray
+
+    @property
+    def tested(self) -> bool:
+        """True if there were enough labels for a test."""
+        return bool(np.isfinite(self.p_value))
+
+    @property
+    def differ(self) -> bool:
+        """True if the errors differ significantly."""
+        return self.tested and self.p_value <= ALPHA
+
+
+def compare_errors(tables: IntArray, *, random_state: int = 0) -> ErrorTest:
+    """Test whether a judge errs the same way in all groups: (g, k, j) counts by human label and judge's label.
+
+    The statistic is the largest likelihood ratio of one group against all others, so a single different group is found
+    among many. Its distribution is obtained by permuting groups among instances with the same human label, so small
+    counts are no problem.
+
+    Examples
+    --------
+    >>> same, worse = [[45, 5], [10, 40]], [[45, 5], [30, 20]]
+    >>> found = compare_errors(np.array([same, same, same, worse]))
+    >>> found.differ, (found.p_values < 0.05).tolist()
+    (True, [False, False, False, True])
+    >>> compare_errors(np.array([same, same, same])).differ
+    False
+    """
+    g, k, j = tables.shape
+    if ((tables.sum(axis=2) >= MIN_PER_CLASS).sum(axis=0) < 2).all():
+        return ErrorTest(float("nan"), np.full(g, np.nan))
+    observed = _against_the_rest(tables)
+    human, group, cell = (axis.ravel() for axis in np.indices((k, g, j)))
+    numbers = tables.swapaxes(0, 1).ravel()
+    place, cell = np.repeat(group * k + human, numbers), np.repeat(cell, numbers)
+    bounds = np.cumsum(tables.sum(axis=(0, 2)))[:-1]
+    rng = np.random.default_rng(random_state)
+    permutations = int(np.clip(MAX_SHUFFLED // max(len(cell), 1), MIN_PERMUTATIONS, MAX_PERMUTATIONS))
+    largest = np.empty(permutations)
+    for number in range(permutations):
+        shuffled = np.concatenate([rng.permutation(part) for part in np.split(cell, bounds)])
+        drawn = np.bincount(place * j + shuffled, minlength=g * k * j).reshape(g, k, j)
+        largest[number] = _against_the_rest(drawn).max()
+    beyond = (largest[:, None] >= observed - 1e-9).sum(axis=0)
+    p_values = (1 + beyond) / (1 + permutations)
+    return ErrorTest(float(p_values.min()), p_values)
+
+
+def _against_the_rest(tables: IntArray) -> FloatArray:
+    """Log-likelihood ratio of own rates against common rates, for each group: (g, k, j) -> (g,)."""
+    every = tables.sum(axis=0)
+
+    def fit(counts: IntArray) -> FloatArray:
+        cells, rows = counts, counts.sum(axis=-1)
+        return np.asarray(_x_log_x(cells).sum(axis=(-2, -1)) - _x_log_x(rows).sum(axis=-1))
+
+    return 2 * (fit(tables) + fit(every - tables) - fit(every))
+
+
+def _x_log_x(counts: IntArray) -> FloatArray:
+    return np.asarray(counts * np.log(np.maximum(counts, 1)), dtype=float)
+
+
+def uses_own_labels(tables: IntArray, *, differ: bool) -> BoolArray:
+    """Groups to correct by their own human labels alone: (g, k, j) -> (g,).
+
+    They need `ENOUGH` labels per class. If the judge's errors are known to differ between groups, `MIN_PER_CLASS` are
+    enough: a wide interval is better than a wrong one.
+    """
+    j = tables.shape[2]
+    needed = max(MIN_PER_CLASS, 2 * j) if differ else max(ENOUGH, PER_CELL * j)
+    return np.asarray((tables.sum(axis=2) >= needed).all(axis=1))

@@ -1,0 +1,299 @@
+"""Monitor a prevalence over time: smoothed estimates, and alarms with a known probability of a false alarm.
+
+Evidence for a new change starts with the batch after the last detection, so every segment without a change has the same
+small probability of a false alarm (see `change_points`).
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.base import Quantifier
+from quanet.errors import InvalidBags, InvalidSetting
+from quanet.monitoring.change_points import (
+    check_kind,
+    date_of,
+    evidence_for_change,
+    levels_between,
+    likeliest_dates,
+    number_of,
+    pooled_between,
+    unit_variance,
+)
+from quanet.monitoring.history import BatchEstimate, Change, History
+from quanet.parameters import LEVEL, Constraints, between, check_parameters, positive
+
+__all__ = ["BatchEstimate", "Change", "History", "Monitor"]
+
+FIRST_RESAMPLES, LATER_RESAMPLES = 400, 20  # bootstrap resamples per batch; variances are pooled between changes
+
+
+class Monitor(BaseEstimator):
+    """Monitor a prevalence over batches in time and raise an alarm after every change.
+
+    Batches may have any size, dates may have gaps, and batches may arrive late: only their date matters. A monitor can
+    be saved and loaded like a quantifier.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier.
+    level : confidence level of the intervals and of the alarm. Between two changes, a false alarm has a probability of
+        at most ``1 - level``, however many batches arrive.
+    window, half_life : window and half-life of the smoothed estimates: in days if dates are dates, in the unit of the
+        numbers if dates are numbers, otherwise in batches.
+    shift : expected size of a change. Smaller and larger changes are detected too, a little later.
+    tolerance : standard deviation of the prevalence between batches that does not count as a change, for example 0.01
+        if the source always varies a little.
+    random_state : seed of the bootstrap that estimates the variance of each batch.
+
+    Notes
+    -----
+    Intervals and alarms cover the sampling error of the batches. A constant bias of the quantifier shifts the level but
+    raises no alarm; `diagnose` tests for such a bias.
+
+    References
+    ----------
+    J. Shin, A. Ramdas and A. Rinaldo, "E-detectors: a nonparametric framework for sequential change detection", 2023.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> source = Gaussians()
+    >>> monitor = Monitor(EMQ().fit(*source.draw([0.5, 0.5], 1000, rng=0)))
+    >>> for number in range(10):
+    ...     found = monitor.update(source.draw([0.3, 0.7], 300, rng=number)[0])
+    >>> found.alarm
+    False
+    >>> for number in range(10, 15):
+    ...     found = monitor.update(source.draw([0.6, 0.4], 300, rng=number)[0])
+    >>> found.alarm, found.since
+    (True, 10)
+    """
+
+    allowed_values: ClassVar[Constraints] = {
+        "level": LEVEL,
+        **dict.fromkeys(("window", "half_life", "shift"), positive()),
+        "tolerance": between(0, 1, including="low"),
+    }
+
+    dates_: FloatArray  # in order of arrival
+    sizes_: IntArray
+    estimates_: FloatArray  # (t, k)
+    opens_: IntArray  # positions of batches newer than all before: only these may start a change
+    spreads_: FloatArray  # (t, k) bootstrap variance of an estimate times the size of its batch
+    resampled_: IntArray  # (t,) number of resamples
+    received_: int  # number of batches, including discarded ones
+    kind_: str  # kind of the dates: "order", "number" or "time"
+    changes_: FloatArray  # (c,) dates of the changes, as first detected
+    alarms_: FloatArray  # (c,) newest date when each change was detected
+
+    def __init__(
+        self,
+        quantifier: Quantifier,
+        *,
+        level: float = 0.95,
+        window: float = 7,
+        half_life: float = 7,
+        shift: float = 0.1,
+        tolerance: float = 0.0,
+        random_state: int = 0,
+    ) -> None:
+        self.quantifier = quantifier
+        self.level = level
+        self.window = window
+        self.half_life = half_life
+        self.shift = shift
+        self.tolerance = tolerance
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the quantifier and discard all batches. Not needed if the quantifier is already fitted."""
+        fresh = clone(self)
+        fresh.quantifier.fit(X, y)
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+        self._initialize()
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dates_")
+
+    def update(self, X: Any, date: Any = None) -> BatchEstimate:
+        """Add a batch and return the estimate after it.
+
+        Parameters
+        ----------
+        X : instances of the batch, at least two.
+        date : a date, a string such as "2026-03-01", or a number; None numbers the batches from 0. All batches of a
+            monitor need the same kind of date.
+        """
+        self._initialize()
+        at, kind = number_of(date, self.received_)
+        self._check_kind(kind)
+        rows = self.quantifier.represent(X)
+        if len(rows) < 2:
+            raise InvalidBags(f"the batch has {len(rows)} instance; it needs at least 2. Merge it with the next one.")
+        spread, resamples = self._unit_variance(rows)
+        estimate = self.quantifier.aggregate(rows)
+        self.kind_ = kind
+        if not len(self.dates_) or at > self.dates_.max():
+            self.opens_ = np.append(self.opens_, len(self.dates_))
+        self.dates_ = np.append(self.dates_, at)
+        self.sizes_ = np.append(self.sizes_, len(rows))
+        self.estimates_ = np.vstack([self.estimates_, estimate])
+        self.spreads_ = np.vstack([self.spreads_, spread])
+        self.resampled_ = np.append(self.resampled_, resamples)
+        self.received_ += 1
+        return self._newest_estimate()
+
+    def restart(self, date: Any = None) -> None:
+        """Discard the batches before a date (default: before the newest change) and re-arm the alarm."""
+        self._initialize()
+        if date is not None:
+            start, kind = number_of(date, 0)
+            self._check_kind("order" if kind == "number" and self.kind_ == "order" else kind)
+        elif len(self.changes_):
+            start = float(self._change_dates()[-1])
+        else:
+            raise InvalidSetting("no change has been detected, so there is nothing to restart from. Give a date.")
+        kept = self.dates_ >= start
+        for name in ("dates_", "sizes_", "estimates_", "spreads_", "resampled_"):
+            setattr(self, name, getattr(self, name)[kept])
+        newest = np.maximum.accumulate(np.r_[-np.inf, self.dates_])[:-1]
+        self.opens_ = np.flatnonzero(self.dates_ > newest)
+        self.changes_, self.alarms_ = np.empty(0), np.empty(0)
+
+    def history(self) -> History:
+        """Estimates of all batches so far, the detected changes, and the range expected for each batch."""
+        check_is_fitted(self)
+        self._initialize()
+        order = np.argsort(self.dates_, kind="stable")
+        dates, estimates, k = self.dates_[order], self.estimates_[order], self.estimates_.shape[1]
+        changes = self._change_dates()
+        variances = self._variances(changes)[order]
+        smoothed = [self._smoothed(at, self.dates_ <= at, variances[np.argsort(order)]) for at in dates]
+        windowed, deviation, weighted = (
+            np.reshape([one[part] for one in smoothed], (len(dates), k)) for part in range(3)
+        )
+        segment = np.searchsorted(changes, dates, side="right")
+        levels = levels_between(estimates, variances, segment, len(changes) + 1)
+        z = stats.norm.isf((1 - self.level) / 2)
+        far = z * np.sqrt(variances)
+        return History(
+            classes=self.quantifier.classes_,
+            dates=np.array([self._date(at) for at in dates]),
+            sizes=self.sizes_[order],
+            estimate=estimates,
+            windowed=windowed,
+            lower=np.clip(windowed - z * deviation, 0, 1),
+            upper=np.clip(windowed + z * deviation, 0, 1),
+            weighted=weighted,
+            baseline=levels[segment],
+            batch_lower=np.clip(levels[segment] - far, 0, 1),
+            batch_upper=np.clip(levels[segment] + far, 0, 1),
+            changes=tuple(
+                Change(self._date(at), self._date(found), levels[number], levels[number + 1])
+                for number, (at, found) in enumerate(zip(changes, self.alarms_, strict=True))
+            ),
+            level=self.level,
+        )
+
+    def _check_kind(self, kind: str) -> None:
+        if len(self.dates_):
+            check_kind(kind, self.kind_)
+
+    def _initialize(self) -> None:
+        if hasattr(self, "dates_"):
+            self._upgrade()
+            return
+        check_parameters(self)
+        check_is_fitted(self.quantifier, "classes_")
+        k = len(self.quantifier.classes_)
+        self.dates_, self.sizes_, self.estimates_ = np.empty(0), np.empty(0, dtype=np.intp), np.empty((0, k))
+        self.opens_ = np.empty(0, dtype=np.intp)
+        self.spreads_, self.resampled_ = np.empty((0, k)), np.empty(0, dtype=np.intp)
+        self.changes_, self.alarms_ = np.empty(0), np.empty(0)
+        self.received_ = 0
+        self.kind_ = "order"
+
+    def _upgrade(self) -> None:
+        """Convert the state of a monitor saved by 0.1.0: one variance for all batches, and one change."""
+        if hasattr(self, "changes_"):
+            return
+        t = len(self.dates_)
+        self.spreads_, self.resampled_ = np.tile(self.unit_variance_, (t, 1)), np.full(t, LATER_RESAMPLES)
+        self.received_ = int(self.dates_.max(initial=-1.0)) + 1 if self.kind_ == "order" else t
+        self.changes_ = np.empty(0) if self.since_ is None else np.array([self.since_])
+        self.alarms_ = np.full(len(self.changes_), self.dates_.max(initial=0.0))
+        del self.unit_variance_, self.resamples_, self.since_
+
+    def _unit_variance(self, rows: FloatArray) -> tuple[FloatArray, int]:
+        """Variance of the batch's estimate times its size, (k,), and the number of resamples used."""
+        known = int((self.dates_ >= self.changes_[-1]).sum()) if len(self.changes_) else len(self.dates_)
+        resamples = max(LATER_RESAMPLES, FIRST_RESAMPLES // (1 + known))
+        rng = np.random.default_rng([self.random_state, self.received_])
+        return unit_variance(self.quantifier, rows, resamples, rng=rng), resamples
+
+    def _newest_estimate(self) -> BatchEstimate:
+        evidence, first = self._evidence()
+        found = evidence >= 1 / (1 - self.level)
+        if found:
+            self.changes_ = np.append(self.changes_, first)
+            self.alarms_ = np.append(self.alarms_, self.dates_.max())
+        changes = self._change_dates()
+        everything = np.ones(len(self.dates_), dtype=bool)
+        windowed, deviation, weighted = self._smoothed(self.dates_.max(), everything, self._variances(changes))
+        reach = stats.norm.isf((1 - self.level) / 2) * deviation
+        return BatchEstimate(
+            date=self._date(self.dates_[-1]),
+            n=int(self.sizes_[-1]),
+            estimate=self.estimates_[-1],
+            windowed=windowed,
+            lower=np.clip(windowed - reach, 0, 1),
+            upper=np.clip(windowed + reach, 0, 1),
+            weighted=weighted,
+            evidence=evidence,
+            found=found,
+            alarm=len(changes) > 0,
+            since=self._date(changes[-1]) if len(changes) else None,
+        )
+
+    def _variances(self, changes: FloatArray) -> FloatArray:
+        """Variances of the batches' estimates: (t, k)."""
+        units = pooled_between(self.dates_, self.spreads_, self.resampled_, changes)
+        return np.asarray(units / self.sizes_[:, None] + self.tolerance**2)
+
+    def _evidence(self) -> tuple[float, float]:
+        """Bayes factor for a change since the last detection, and the most likely date of that change.
+
+        Batches up to the last alarm are not used again.
+        """
+        since = self.alarms_[-1] if len(self.alarms_) else -np.inf
+        inside = np.flatnonzero(self.dates_ > since)
+        inside = inside[np.argsort(self.dates_[inside], kind="stable")]
+        opens = self.dates_[self.opens_]
+        starts = np.searchsorted(self.dates_[inside], opens[opens > since][1:])
+        variances = self._variances(self.changes_)[inside]
+        evidence, first = evidence_for_change(self.estimates_[inside], variances, starts, shift=self.shift)
+        return evidence, float(self.dates_[inside[first]]) if evidence else 0.0
+
+    def _change_dates(self) -> FloatArray:
+        """Most likely date of every change, given all batches so far: (c,)."""
+        batches = (self.dates_, self.estimates_, self._variances(self.changes_))
+        return likeliest_dates(*batches, self.changes_, self.alarms_, shift=self.shift)
+
+    def _smoothed(self, now: float, known: Any, variances: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Windowed estimate, its standard deviation, and the weighted estimate: each (k,)."""
+        inside = known & (self.dates_ > now - self.window)
+        shares = self.sizes_[inside] / self.sizes_[inside].sum()
+        deviation = np.sqrt((shares[:, None] ** 2 * variances[inside]).sum(axis=0))
+        weights = self.sizes_[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
+        return shares @ self.estimates_[inside], deviation, weights @ self.estimates_[known] / weights.sum()
+
+    def _date(self, at: float) -> Any:
+        return date_of(at, self.kind_)

@@ -1,0 +1,274 @@
+"""Load a model folder, also of an older version, after checking that it is whole; no code of the folder runs."""
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from quanet.errors import InvalidModel, QuanetError, QuanetWarning
+from quanet.held_out import HeldOut
+from quanet.persist.trust import (
+    ARRAYS,
+    CONFIG,
+    FILE,
+    FORMAT,
+    QUANET,
+    RAW_DTYPE,
+    Trust,
+    canonical_json,
+    digest,
+    full_name,
+    has_hooks,
+    is_record,
+    library_versions,
+    untrusted_classes,
+)
+
+CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
+    "$tuple": tuple,
+    "$set": set,
+    "$frozenset": frozenset,
+    "$dict": dict,
+}
+LABEL_DTYPE = re.compile(r"[<>]U\d+|\|O|T")
+
+
+def load(folder: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> Any:
+    """Load a model written by `save`, after checking that it is complete and contains known types only.
+
+    Parameters
+    ----------
+    folder : path of the model.
+    trusted : types that are neither quanet's nor scikit-learn's but may be loaded, as classes or by their full names.
+        Their code runs, so name those whose code you know.
+    """
+    config, files = read_folder(Path(folder))
+    trust = Trust(trusted)
+    unknown = set(untrusted_classes(config["model"], files)) - trust.names
+    if unknown:
+        raise InvalidModel(
+            f"{folder} contains types that quanet does not know: {', '.join(sorted(unknown))}. If you know their code "
+            f"and trust it, load with trusted={sorted(unknown)}."
+        )
+    try:
+        arrays = safetensors.numpy.load(files[ARRAYS]) if ARRAYS in files else {}
+        loaded = Reader(arrays, files, trust).read(config["model"])
+    except QuanetError as error:
+        raise InvalidModel(f"{folder} cannot be loaded: {error}") from error
+    except Exception as error:
+        raise InvalidModel(f"{folder} is damaged and cannot be loaded: {error!r}. Save the model again.") from error
+    if not isinstance(loaded, BaseEstimator):
+        raise InvalidModel(f"{folder} contains {type(loaded).__name__}, which is not an estimator.")
+    return loaded
+
+
+def facts_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The facts saved with a model, and "quanet", "saved", "versions", "data", "results", "notes".
+
+    Only the folder's configuration is read, and its checksum is verified.
+    """
+    config = _checked_config(Path(folder))
+    about = {name: config.get(name, "") for name in ("quanet", "saved", "versions", "data", "results", "notes")}
+    return about | dict(config.get("facts", {}))
+
+
+def untrusted_types(folder: str | os.PathLike[str]) -> list[str]:
+    """Full names of the types that must be passed to `load` as trusted."""
+    config, files = read_folder(Path(folder))
+    return untrusted_classes(config["model"], files)
+
+
+def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The checked configuration of a model folder, and the bytes of its files."""
+    config = _checked_config(folder)
+    _check_versions(folder, config)
+    return config, {name: _read_file(folder, name, checksum) for name, checksum in config["files"].items()}
+
+
+def _checked_config(folder: Path) -> dict[str, Any]:
+    config = read_config(folder)
+    _check_format(folder, config)
+    stated = config.pop("sha256", None)
+    try:
+        intact = stated == digest(canonical_json(config))
+    except ValueError:  # NaN, which save does not write
+        intact = False
+    shape = {"files": dict, "model": dict, "versions": dict}
+    if not intact or any(not isinstance(config.get(key), kind) for key, kind in shape.items()):
+        raise InvalidModel(f"{folder / CONFIG} has been edited or damaged since it was saved. Save the model again.")
+    return config
+
+
+def _check_format(folder: Path, config: dict[str, Any]) -> None:
+    found = config["quanet_format"]
+    if type(found) is not int or found < 1:
+        raise InvalidModel(f"{folder} has the unknown format {found!r}. Save the model again.")
+    if found > FORMAT:
+        raise InvalidModel(
+            f"{folder} is in format {found}, written by quanet {config.get('quanet')}; quanet {QUANET.__version__} "
+            f"reads formats up to {FORMAT}. Upgrade quanet."
+        )
+
+
+def _check_versions(folder: Path, config: dict[str, Any]) -> None:
+    saved, here = str(config["versions"].get("scikit-learn")), library_versions()["scikit-learn"]
+    if saved.split(".")[:2] != here.split(".")[:2]:
+        warnings.warn(
+            f"{folder} was saved with scikit-learn {saved}; this is {here}, whose estimates may differ. "
+            "Install that version, or fit and save again.",
+            QuanetWarning,
+            stacklevel=4,
+        )
+
+
+def _read_file(folder: Path, name: str, checksum: str) -> bytes:
+    if not FILE.fullmatch(name):
+        raise InvalidModel(f"{folder / CONFIG} lists the file {name!r}, which does not belong to a model.")
+    try:
+        content = (folder / name).read_bytes()
+    except OSError as error:
+        raise InvalidModel(f"{folder} lacks {name}: {error.strerror}. Copy the whole folder.") from error
+    if digest(content) != checksum:
+        raise InvalidModel(f"{folder / name} has been changed or cut off since it was saved. Copy or save it again.")
+    return content
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a model folder, not yet checked to be whole."""
+    if not folder.is_dir():
+        raise InvalidModel(f"the folder {folder} does not exist. Pass one written by quanet fit or quanet.save.")
+    path = folder / CONFIG
+    if not path.is_file():
+        raise InvalidModel(f"{folder} is not a quanet model: it has no {CONFIG}.")
+    try:
+        config = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InvalidModel(f"{path} is not valid JSON and may be truncated: {error}. Save the model again.") from error
+    if not (isinstance(config, dict) and "quanet_format" in config):
+        raise InvalidModel(f"{folder} is not a quanet model: its {CONFIG} was written by a different program.")
+    return config
+
+
+class Reader:
+    """Puts a value together again from its tree, its arrays and its skops archives."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], parts: Mapping[str, bytes], trust: Trust) -> None:
+        self._arrays = arrays
+        self._parts = parts
+        self._trust = trust
+        self._objects: dict[int, Any] = {}
+        self._loaded: dict[str, Any] = {}  # arrays and parts, so that what was shared is shared again
+
+    def read(self, node: Any) -> Any:
+        """The value of a tree."""
+        if isinstance(node, list):
+            return [self.read(entry) for entry in node]
+        if not isinstance(node, dict):
+            return node
+        kind = next(iter(node))
+        if kind in CONTAINERS:
+            return CONTAINERS[kind](self.read(node[kind]))
+        if kind not in READERS:
+            raise InvalidModel(f"{kind!r} is not a kind of value.")
+        return READERS[kind](self, node[kind], node)
+
+    def _same(self, number: int, _: dict[str, Any]) -> Any:
+        return self._objects[number]
+
+    def _object(self, name: str, node: dict[str, Any]) -> Any:
+        kind = self._trust.class_of(name)
+        state = {key: self.read(entry) for key, entry in node["state"].items()}
+        self._objects[node["id"]] = restored = _restore(kind, updated_state(kind.__name__, state))
+        return restored
+
+    def _part(self, name: str, _: dict[str, Any]) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = self._trust.load_part(self._parts[name])
+        return self._loaded[name]
+
+    def _array(self, name: str, node: dict[str, Any]) -> NDArray[Any]:
+        if name not in self._loaded:
+            # A copy that can be written to, as the array could that was saved.
+            array = np.array(self._arrays[name])
+            self._loaded[name] = array.T if node.get("turned") else array
+        return self._loaded[name]
+
+    def _raw(self, name: str, node: dict[str, Any]) -> NDArray[Any]:
+        dtype = _checked(RAW_DTYPE, node["dtype"])
+        return np.frombuffer(self._arrays[name].tobytes(), dtype=np.dtype(dtype)).reshape(node["shape"]).copy()
+
+    def _labels(self, values: list[Any], node: dict[str, Any]) -> NDArray[Any]:
+        dtype: Any = _checked(LABEL_DTYPE, node["dtype"])
+        flat = np.empty(len(values), dtype=np.dtypes.StringDType() if dtype == "T" else dtype)
+        for at, value in enumerate(values):
+            flat[at] = self.read(value)
+        return flat.reshape(node["shape"])
+
+    def _packed(self, name: str, _: dict[str, Any]) -> Any:
+        return self.read(json.loads(self._arrays[name].tobytes()))
+
+    def _scalar(self, array: dict[str, Any], _: dict[str, Any]) -> Any:
+        return self.read(array)[()]
+
+    def _float(self, text: str, _: dict[str, Any]) -> float:
+        return float(text)
+
+    def _dtype(self, text: str, _: dict[str, Any]) -> Any:
+        return np.dtype(_checked(re.compile(r"[<>|][biufcSUOmM]\d*(\[\w+\])?"), text))
+
+    def _numpy(self, name: str, _: dict[str, Any]) -> Any:
+        found = getattr(np, name, None)
+        if not (isinstance(found, type) and issubclass(found, np.generic)):
+            raise InvalidModel(f"{name!r} is not a type of number.")
+        return found
+
+
+READERS: dict[str, Callable[[Reader, Any, dict[str, Any]], Any]] = {
+    f"${name}": getattr(Reader, f"_{name}")
+    for name in ("same", "object", "part", "array", "raw", "labels", "packed", "scalar", "float", "dtype", "numpy")
+}
+
+
+def _restore(kind: type[Any], state: dict[str, Any]) -> Any:
+    if has_hooks(kind):
+        try:
+            return kind.__quanet_restore__(state)
+        except QuanetError:
+            raise
+        except Exception as error:
+            raise InvalidModel(f"{full_name(kind)} cannot be restored: {error!r}.") from error
+    if is_record(kind):
+        return kind(**state)
+    if any(name.startswith("__") for name in state):
+        raise InvalidModel(f"{full_name(kind)} has attributes that only Python may set.")
+    # Not by the constructor: attributes that were set after it are not its parameters.
+    restored: Any = object.__new__(kind)
+    vars(restored).update(state)
+    return restored
+
+
+def _checked(pattern: re.Pattern[str], dtype: Any) -> str:
+    if not (isinstance(dtype, str) and pattern.fullmatch(dtype)):
+        raise InvalidModel(f"{dtype!r} is not a type of array.")
+    return dtype
+
+
+def updated_state(kind: str, state: dict[str, Any]) -> dict[str, Any]:
+    """The state of an object of a class, with attributes under their present names."""
+    if kind == "RowMaker" and "lead" in state:
+        state["fold_gap"] = state.pop("lead")
+    if isinstance(state.get("held_out_"), int):  # a number, in searches over methods
+        state["n_held_out_"] = state.pop("held_out_")
+    fold_gap, groups = state.pop("lead_", None), state.pop("held_groups_", None)
+    if "held_rows_" in state:
+        inputs, codes = state.pop("held_rows_"), state.pop("held_codes_")
+        state["held_out_"] = HeldOut(inputs, codes, len(state["classes_"]), groups, fold_gap)
+    return state

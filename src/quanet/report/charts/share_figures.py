@@ -1,0 +1,38 @@
+"""Charts of shares: over time, by group, by class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from quanet.report.charts.canvas import WIDTH
+from quanet.report.charts.interval_rows import rows_figure
+from quanet.report.charts.lines import lines_figure
+from quanet.report.groups import class_rows, group_rows, time_key, time_series, trend_grid
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from quanet.workflows.predict import Shares
+
+
+def trend_figure(shares: Shares, *, focus: Any = None, width: float = WIDTH) -> Figure:
+    """Shares over time with their intervals as bands, in small multiples by the other keys.
+
+    Without a key of dates it is `groups_figure`.
+
+    Parameters
+    ----------
+    shares : of groups.
+    focus : the class shown; None for the second of two, or the most common ones.
+    width : in inches; below half a page the picture is for a phone.
+    """
+    if time_key(shares) is None or not time_series(shares):
+        return groups_figure(shares, focus=focus, width=width)
+    return lines_figure(trend_grid(shares, focus=focus), width=width)
+
+
+def groups_figure(shares: Shares, *, focus: Any = None, width: float = WIDTH) -> Figure:
+    """Dots with intervals, one row for each group, and the total behind; without groups, one row for each class."""
+    if not shares.keys:
+        return rows_figure(class_rows(shares), width=width)
+    return rows_figure(group_rows(shares, focus=focus, columns=4 if width > WIDTH / 2 else 2), width=width)

@@ -1,0 +1,234 @@
+"""The report of an evaluation: what `quanet evaluate` found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quanet.evaluation.significance import can_be_too_wide, coverage_test
+from quanet.report.bag_charts import bag_sizes, bags_data, coverage_chart, estimates_chart, mean_error, shift_chart
+from quanet.report.chart_data import IntervalRows
+from quanet.report.charts.interval_rows import rows_figure
+from quanet.report.phrases import (
+    between,
+    diagnosis_section,
+    level_text,
+    many,
+    percent,
+    points,
+    probability,
+    reproduction,
+    share_entry,
+)
+from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from quanet.arrays import FloatArray
+    from quanet.evaluation.results import Results
+    from quanet.workflows.evaluate import Evaluation
+
+METRICS = ("ae", "rae", "kld")
+ALPHA = 0.05  # significance level
+
+
+def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str, str]] = ()) -> Summary:
+    """Errors of a model on labelled bags, next to a plain count, and the coverage of its intervals."""
+    name, first = next(iter(evaluation.results.items()))
+    errors = {method: mean_error(results) for method, results in evaluation.results.items()}
+    level, limit = evaluation.interval.level, _limit(evaluation)
+    facts = [
+        (f"bags of {bag_sizes(first)}", f"{len(first):,}"),
+        (f"mean absolute error of {name}", points(errors[name])),
+        *([("of CC, a plain count", points(errors["CC"]))] if "CC" in errors and name != "CC" else []),
+        (f"of the {level_text(level)} intervals contain the truth", percent(float(evaluation.covered.mean()))),
+        *([] if limit is None else [("smallest possible error of an unbiased method", points(limit))]),
+    ]
+    estimates = estimates_chart(evaluation.results, evaluation.prior)
+    shift = shift_chart(evaluation.results, evaluation.prior, limit=limit)
+    coverage = coverage_chart(first, evaluation.covered, level)
+    sections = (
+        Section("Estimates and true shares", charts=(estimates,), detail=True),
+        Section("Errors", (f"Bags: {evaluation.protocol}.",), tables=(_error_table(evaluation.results),)),
+        Section("Error by shift", charts=(shift,), detail=True),
+        Section(
+            "Do the intervals contain the truth?",
+            (_coverage_sentence(evaluation.covered, level),),
+            charts=(coverage,),
+            detail=True,
+        ),
+        Section("All labelled instances as one bag", charts=(_whole_chart(evaluation),)),
+        diagnosis_section(evaluation.diagnosis),
+    )
+    return Summary(
+        title=f"Evaluation of {name}" + (f" on {evaluation.source}" if evaluation.source else ""),
+        answer=_answer(name, errors, evaluation),
+        cautions=tuple(finding for finding in evaluation.diagnosis if finding.severity == "alarm"),
+        facts=tuple(facts),
+        sections=sections,
+        settings=reproduction((("protocol", evaluation.protocol), *settings), evaluation.model),
+        data=lambda: _data(evaluation),
+        figures=lambda: _figures(evaluation),
+        rows=lambda: _rows(evaluation),
+    )
+
+
+def bag_rows(evaluation: Evaluation) -> Any:
+    """Truth, estimate and interval of the model for every bag and class, as a data frame."""
+    table = next(iter(evaluation.results.values())).frame().rename(columns={"label": "bag"})
+    table["lower"], table["upper"] = evaluation.interval.lower.ravel(), evaluation.interval.upper.ravel()
+    return table
+
+
+def _limit(evaluation: Evaluation) -> float | None:
+    return None if evaluation.limit is None else float(evaluation.limit.errors.mean())
+
+
+def _answer(name: str, errors: Mapping[str, float], evaluation: Evaluation) -> str:
+    own, counted = errors[name], errors.get("CC")
+    compared = ""
+    if counted is not None and name != "CC" and own > 0:
+        factor = counted / own
+        worse = f"{factor:.1f} times as much" if factor > 1.05 else "no more" if factor <= 1 else "hardly more"
+        compared = f"; a plain count of predicted labels is off by {points(counted)}, {worse}"
+    source = f" from {evaluation.source}" if evaluation.source else ""
+    bags = many(len(evaluation.interval.estimate), "bag")
+    return f"{name} is off by {points(own, full=True)} on average over {bags}{source}{compared}."
+
+
+def _coverage_sentence(covered: FloatArray, level: float) -> str:
+    """Coverage of intervals (b, k), and whether it differs significantly from their level."""
+    bags = len(covered)
+    sentence = f"{percent(float(covered.mean()))} of the {level_text(level)} intervals contain the truth"
+    p, direction = coverage_test(covered, level)
+    p_text = probability(p)
+    test = f"exact binomial test over {many(bags, 'bag')}, p {p_text if p_text.startswith('<') else f'= {p_text}'}"
+    if p < ALPHA and direction < 0:
+        return f"{sentence}, fewer than expected ({test}): the classes may have changed since training."
+    if p < ALPHA:
+        return f"{sentence}, more than expected ({test}): the intervals are wider than necessary."
+    few = "" if can_be_too_wide(bags, level, ALPHA) else " So few bags cannot show whether intervals are too wide."
+    return f"{sentence}. This does not differ significantly from {level_text(level)} ({test}).{few}"
+
+
+def _error_table(results: Mapping[str, Results]) -> Table:
+    """Mean and standard deviation over bags of every error."""
+    errors = {metric: np.array([one.error(metric) for one in results.values()]) for metric in METRICS}
+    smallest = {metric: f"{values.mean(axis=1).min():.4f}" for metric, values in errors.items()}
+    rows = []
+    for i, name in enumerate(results):
+        means = {metric: f"{values[i].mean():.4f}" for metric, values in errors.items()}
+        entries = tuple(
+            TableEntry(text, detail=f"± {errors[metric][i].std():.4f}", best=text == smallest[metric])
+            for metric, text in means.items()
+        )
+        rows.append((name, entries))
+    return Table(
+        "Mean errors ± standard deviation over bags",
+        tuple(Column(metric.upper()) for metric in METRICS),
+        tuple(rows),
+        ("AE: absolute error, as a share. RAE: relative to the true share. KLD: Kullback-Leibler divergence.",),
+    )
+
+
+def _whole_chart(evaluation: Evaluation) -> Chart:
+    whole, truth = evaluation.whole, evaluation.whole_truth
+    order = np.argsort(-truth, kind="stable")
+    inside = int(((whole.lower <= truth) & (truth <= whole.upper)).sum())
+    rows = IntervalRows(
+        tuple(str(whole.classes[c]) for c in order),
+        ("",),
+        whole.estimate[order, None],
+        whole.lower[order, None],
+        whole.upper[order, None],
+        f"estimate, {level_text(whole.level)} interval",
+        asides=tuple(percent(whole.estimate[c]) for c in order),
+        marks={"training": evaluation.prior[order, None], "truth": truth[order, None]},
+    )
+    width, covered = evaluation.interval.width.mean(axis=0), evaluation.covered.mean(axis=0)
+    others = (truth, evaluation.prior, covered, width)
+    table = Table(
+        f"Shares in %, with {level_text(whole.level)} intervals",
+        (Column("estimate"), Column("truth"), Column("training"), Column("covered"), Column("width")),
+        tuple(
+            (
+                str(whole.classes[c]),
+                (
+                    share_entry(whole.estimate[c], whole.lower[c], whole.upper[c]),
+                    *(TableEntry(f"{100 * values[c]:.1f}") for values in others),
+                ),
+            )
+            for c in order
+        ),
+        ("Covered: bags whose interval contains the truth. Width: mean width of the bags' intervals, in points.",),
+        corner="class",
+    )
+    c = order[0]
+    sentence = (
+        f"{whole.classes[c]}: estimate {percent(whole.estimate[c])} ({between(whole.lower[c], whole.upper[c])}), "
+        f"truth {percent(truth[c])}; {inside} of {many(len(truth), 'interval')} contain the truth."
+    )
+    draw = lambda width: rows_figure(rows, width=width)  # noqa: E731
+    return Chart("whole", sentence, f"A dot with its interval for each class. {sentence}", table, draw)
+
+
+def _rows(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """One row for every method."""
+    rows: list[dict[str, Any]] = []
+    for number, (name, result) in enumerate(evaluation.results.items()):
+        row: dict[str, Any] = {"method": name, "bags": len(result)}
+        for metric in METRICS:
+            errors = result.error(metric)
+            row |= {metric: errors.mean(), f"{metric}_sd": errors.std()}
+        rows.append(row | {"coverage": evaluation.covered.mean() if number == 0 else float("nan")})
+    return rows
+
+
+def _data(evaluation: Evaluation) -> dict[str, Any]:
+    whole, width, covered = evaluation.whole, evaluation.interval.width, evaluation.covered
+    return {
+        "source": evaluation.source,
+        "model": evaluation.model,
+        "protocol": evaluation.protocol,
+        "level": evaluation.interval.level,
+        "interval": evaluation.interval.method,
+        "methods": _rows(evaluation),
+        "limit": _limit(evaluation),
+        "whole": {
+            str(name): {
+                "training": evaluation.prior[c],
+                "truth": evaluation.whole_truth[c],
+                "estimate": whole.estimate[c],
+                "lower": whole.lower[c],
+                "upper": whole.upper[c],
+                "covered": covered[:, c].mean(),
+                "width": width[:, c].mean(),
+            }
+            for c, name in enumerate(whole.classes.tolist())
+        },
+        "diagnosis": [
+            {"name": one.name, "severity": one.severity, "sentence": one.sentence, "numbers": dict(one.numbers)}
+            for one in evaluation.diagnosis
+        ],
+    }
+
+
+def _figures(evaluation: Evaluation) -> dict[str, Any]:
+    whole, results = evaluation.whole, evaluation.results
+    return {
+        "classes": whole.classes,
+        "errors": {metric: {name: one.error(metric).mean() for name, one in results.items()} for metric in METRICS},
+        "coverage": evaluation.covered.mean(),
+        "level": evaluation.interval.level,
+        "prior": evaluation.prior,
+        "whole": {
+            "truth": evaluation.whole_truth,
+            "estimate": whole.estimate,
+            "lower": whole.lower,
+            "upper": whole.upper,
+        },
+        "limit": _limit(evaluation),
+        "bags": bags_data(results),
+    }

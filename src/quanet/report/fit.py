@@ -1,0 +1,128 @@
+"""The report of `quanet fit`: what the model was trained on, and which errors to expect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from quanet.diagnostics.findings import Finding
+from quanet.report.summary import Column, Section, Summary, Table, TableEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from quanet.workflows.fit import HeldOutErrors, Training
+
+MOST_CLASSES = 12  # listed; the rest are added up
+
+
+def summarize_training(training: Training, *, settings: Sequence[tuple[str, str]] = ()) -> Summary:
+    """The report of a training: errors to expect, advice, training data."""
+    return Summary(
+        title=f"Model {training.method}, trained on {', '.join(training.files[:3])}",
+        answer=_answer(training),
+        cautions=_cautions(training),
+        sections=(_errors_section(training), data_section(training)),
+        settings=(*settings, ("seed", str(training.seed))),
+        data=lambda: training.facts(dict(settings).get("command", "")),
+    )
+
+
+def _answer(training: Training) -> str:
+    model = f"{training.method}, trained on {training.instances:,} instances"
+    if training.errors is None:
+        why = "there are too few held-out" if training.holds_out else f"{training.method} has no held-out"
+        return f"{model}. Expected errors are unknown, since {why} instances; `quanet evaluate` measures errors."
+    counted = (
+        f"; of a plain count of labels (CC): {_points(training.errors.counted)}" if training.method != "CC" else ""
+    )
+    return f"{model}. Expected mean error of a share: {_points(training.errors.error)}{counted}."
+
+
+def _points(error: float) -> str:
+    return f"{100 * error:.1f} points"
+
+
+def _cautions(training: Training) -> tuple[Finding, ...]:
+    if not training.advice:
+        return ()
+    sentence, *advice = training.advice
+    return (Finding("model quality", "warning", sentence, " ".join(advice)),)
+
+
+def _errors_section(training: Training) -> Section:
+    if training.errors is None:
+        return Section("Expected errors", ("Unknown.",))
+    bags = f"{training.errors.bags} bags of {training.errors.bag_size} held-out instances"
+    return Section(
+        "Expected errors",
+        (f"Measured on {bags}, with class shares from 0 to 100 %.",),
+        tables=(errors_table(training.errors, training.method),),
+    )
+
+
+def errors_table(errors: HeldOutErrors, method: str) -> Table:
+    """Held-out errors of the method, of a plain count, and of a constant answer."""
+    rows = [
+        (method, errors.error),
+        ("plain count of labels (CC)", errors.counted),
+        ("training shares", errors.constant),
+    ]
+    if method == "CC":
+        del rows[1]
+    return Table(
+        "Mean absolute error of a share",
+        (Column("error"),),
+        tuple((name, (TableEntry(_points(error), best=name == method),)) for name, error in rows),
+    )
+
+
+def data_section(training: Training) -> Section:
+    """Rows, copies and classes of the training data."""
+    rows = rows_sentence(training.rows, training.skipped)
+    return Section(
+        "Training data",
+        (training.sentence, f"{rows}.", *copies_sentences(training.instances, training.duplicates, training.conflicts)),
+        tables=(counts_table(training.counts),),
+    )
+
+
+def rows_sentence(rows: int, skipped: Mapping[str, int]) -> str:
+    """How many rows are used, and how many are skipped for which reason."""
+    reasons = ", ".join(f"{number:,} skipped ({reason})" for reason, number in skipped.items())
+    return f"{rows - sum(skipped.values()):,} of {rows:,} rows{': ' + reasons if reasons else ''}"
+
+
+def copies_sentences(instances: int, duplicates: int, conflicts: int) -> tuple[str, ...]:
+    """What is known about copies among the training rows."""
+    if not duplicates:
+        return ()
+    labels = f" Check the labels: copies of {conflicts:,} rows have different ones." if conflicts else ""
+    return (
+        f"{duplicates:,} rows ({duplicates / instances:.1%}) are copies of earlier ones; copies share a fold.{labels}",
+    )
+
+
+def counts_sentence(counts: Mapping[Any, int]) -> str:
+    """Instances of every class; of many classes, the largest."""
+    total = sum(counts.values())
+    shown = _largest(counts)
+    return f"Classes: {', '.join(f'{name} {number:,} ({number / total:.1%})' for name, number in shown)}"
+
+
+def counts_table(counts: Mapping[Any, int]) -> Table:
+    """Instances and shares of the classes."""
+    total = sum(counts.values())
+    rows = tuple(
+        (name, (TableEntry(f"{number:,}"), TableEntry(f"{100 * number / total:.1f} %")))
+        for name, number in _largest(counts)
+    )
+    return Table("Training instances by class", (Column("instances"), Column("share")), rows, corner="class")
+
+
+def _largest(counts: Mapping[Any, int]) -> list[tuple[str, int]]:
+    shown = [(str(name), number) for name, number in counts.items()]
+    if len(shown) > MOST_CLASSES:
+        shown = sorted(shown, key=lambda item: -item[1])[: MOST_CLASSES - 1]
+        rest = sum(counts.values()) - sum(number for _, number in shown)
+        shown.append((f"{len(counts) - len(shown)} others", rest))
+    return shown

@@ -1,0 +1,289 @@
+"""Shares of groups: charts show the largest groups and the most common classes, tables show all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quanet.diagnostics.findings import WIDE
+from quanet.errors import InvalidSetting
+from quanet.report.chart_data import Grid, IntervalRows, Line, Panel
+from quanet.report.palette import SERIES
+from quanet.report.phrases import level_text, many, percent, share_entry
+from quanet.report.summary import Column, Table, TableEntry
+from quanet.uncertainty.policy import SMALL_BAG
+
+if TYPE_CHECKING:
+    from quanet.arrays import FloatArray, LabelArray
+    from quanet.workflows.predict import Shares
+
+LINES = 4  # in a panel, if there are several panels
+PANELS = 12
+POINTS = 4000  # of a chart: some 150 KB in each of its widths
+ROWS = 30
+LONGEST = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}  # days
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeSeries:
+    """A time series of groups: its title, dates and the positions of the groups."""
+
+    title: str
+    dates: Any  # (t,) days
+    positions: list[int]
+
+
+def time_key(shares: Shares) -> int | None:
+    """Position of the key that is a date; None if there is none."""
+    return next((at for at, key in enumerate(shares.keys) if key.period), None)
+
+
+def start_of(text: str, period: str) -> date | None:
+    """First day of a period; None if the text is not a period.
+
+    Examples
+    --------
+    >>> [str(start_of(*one)) for one in (("2024-05", "month"), ("2024-W07", "week"), ("2024-Q2", "quarter"))]
+    ['2024-05-01', '2024-02-12', '2024-04-01']
+    """
+    try:
+        if period == "week":
+            year, week = text.split("-W")
+            return date.fromisocalendar(int(year), int(week), 1)
+        if period == "quarter":
+            year, quarter = text.split("-Q")
+            return date(int(year), 3 * int(quarter) - 2, 1)
+        return date.fromisoformat({"month": f"{text}-01", "year": f"{text}-01-01"}.get(period, text))
+    except ValueError:
+        return None
+
+
+def time_series(shares: Shares) -> list[TimeSeries]:
+    """Time series of groups, one for each combination of the other keys; those with most instances first."""
+    at = time_key(shares)
+    assert at is not None
+    found: dict[tuple[str, ...], list[tuple[date, int]]] = {}
+    for position, group in enumerate(shares.groups):
+        start = start_of(group[at], shares.keys[at].period)
+        if start is not None:
+            found.setdefault((*group[:at], *group[at + 1 :]), []).append((start, position))
+    made = [
+        TimeSeries(
+            ", ".join(others), np.array([day for day, _ in members], dtype="datetime64[D]"), [p for _, p in members]
+        )
+        for others, members in ((others, sorted(members)) for others, members in found.items())
+    ]
+    return sorted(made, key=lambda series: -int(shares.sizes[series.positions].sum()))
+
+
+def position_of(classes: LabelArray, focus: Any) -> int | None:
+    """Position of a class; without a name, the second of two classes, and None for more."""
+    if focus is None:
+        return 1 if len(classes) == 2 else None
+    names = [str(name) for name in classes.tolist()]
+    if str(focus) not in names:
+        raise InvalidSetting(f"Unknown class {focus!r}. Choose from {', '.join(map(repr, names))}.")
+    return names.index(str(focus))
+
+
+def shown_classes(shares: Shares, focus: Any, most: int) -> list[int]:
+    """Positions of the classes that a chart shows: the one wanted, or the most common ones, in this order."""
+    at = position_of(shares.classes, focus)
+    if at is not None:
+        return [at]
+    order = np.argsort(-shares.total.estimate, kind="stable")
+    return [int(c) for c in order[:most]]
+
+
+def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = None) -> Grid:
+    """Shares over time: a panel for each combination of the other keys, or for each class if there are none.
+
+    If the truth is known, (g, k), it is drawn with the estimates, and so is the plain count.
+    """
+    at = time_key(shares)
+    assert at is not None
+    every, picked = _trend_parts(shares, focus)
+    if len(time_series(shares)) > 1:
+        panels = tuple(
+            Panel(
+                tuple(replace(_line(shares, series, c), colour=SERIES[i], dash=i) for i, c in enumerate(picked)),
+                series.title,
+                f"n = {shares.sizes[series.positions].sum():,}",
+            )
+            for series in every
+        )
+    else:
+        panels = tuple(
+            Panel(
+                (_line(shares, every[0], c, named=truth is None), *_truth_lines(shares, every[0], c, truth)),
+                str(shares.classes[c]) if len(picked) > 1 else "",
+            )
+            for c in picked
+        )
+    alone = picked[0] if len(picked) == 1 else None
+    mark = None if alone is None else float(shares.total.estimate[alone])
+    return Grid(
+        panels,
+        "date",
+        ylabel="share" if alone is None else f"share of {shares.classes[alone]}",
+        gap=LONGEST[shares.keys[at].period] + 0.5,
+        mark=(mark, f"total: {percent(mark)}") if mark is not None and truth is None else None,
+    )
+
+
+def _line(shares: Shares, series: TimeSeries, c: int, *, named: bool = True) -> Line:
+    at = series.positions
+    estimate, lower, upper = (getattr(shares.interval, part)[at, c] for part in ("estimate", "lower", "upper"))
+    name = str(shares.classes[c]) if named else "estimate"
+    return Line(name, series.dates, estimate, lower, upper, shares.small[at])
+
+
+def _truth_lines(shares: Shares, series: TimeSeries, c: int, truth: FloatArray | None) -> tuple[Line, ...]:
+    if truth is None:
+        return ()
+    at = series.positions
+    return (
+        Line("plain count", series.dates, shares.counted[at, c], colour="vermilion", style="quiet"),
+        Line("truth", series.dates, truth[at, c], colour="ink", style="dashed"),
+    )
+
+
+def trend_note(shares: Shares, *, focus: Any = None) -> str:
+    """What the chart over time does not show."""
+    kept, picked = _trend_parts(shares, focus)
+    every = len(time_series(shares))
+    left = [f"the {len(kept)} largest of {every:,} groups" if len(kept) > 1 else f"the largest of {every:,} groups"]
+    return _note(shares, left if len(kept) < every else [], picked, focus)
+
+
+def _trend_parts(shares: Shares, focus: Any) -> tuple[list[TimeSeries], list[int]]:
+    """Time series and classes that the chart over time shows, limited by the number of points."""
+    every = time_series(shares)
+    dates = max(len(series.dates) for series in every)
+    most = min(LINES, POINTS // (2 * dates)) if len(every) > 1 else min(PANELS, POINTS // dates)
+    picked = shown_classes(shares, focus, max(1, most))
+    return every[: max(1, min(PANELS, POINTS // (dates * len(picked))))], picked
+
+
+def _note(shares: Shares, left: list[str], picked: list[int], focus: Any) -> str:
+    if position_of(shares.classes, focus) is None and len(picked) < len(shares.classes):
+        which = f"the {len(picked)} most common" if len(picked) > 1 else "the most common"
+        left = [*left, f"{which} of {len(shares.classes)} classes"]
+    return f"Shown: {' and '.join(left)}; the table has all." if left else ""
+
+
+def largest(shares: Shares) -> list[int]:
+    """Positions of the groups in a chart: the largest ones."""
+    return sorted(np.argsort(-shares.sizes, kind="stable")[:ROWS].tolist())
+
+
+def group_rows(
+    shares: Shares, *, focus: Any = None, columns: int = 4, marks: dict[str, FloatArray] | None = None
+) -> IntervalRows:
+    """One row for each group, ordered by the first class shown; of many groups, the largest.
+
+    Parameters
+    ----------
+    shares : of groups.
+    focus : the class shown; None for the second of two, or the most common ones.
+    columns : largest number of panels.
+    marks : other values of every group and class, (g, k), such as the truth.
+    """
+    picked = shown_classes(shares, focus, columns)
+    kept = largest(shares)
+    kept = [kept[i] for i in np.argsort(-shares.interval.estimate[kept, picked[0]], kind="stable")]
+    several = len(picked) > 1
+    both = np.ix_(kept, picked)
+    return IntervalRows(
+        tuple(group_name(shares.groups[g]) for g in kept),
+        tuple(str(shares.classes[c]) for c in picked) if several else ("",),
+        shares.interval.estimate[both],
+        shares.interval.lower[both],
+        shares.interval.upper[both],
+        f"{'share' if several else f'share of {shares.classes[picked[0]]}'}, {level_text(shares.total.level)} interval",
+        asides=tuple(f"n = {shares.sizes[g]:,}" for g in kept),
+        marks={name: values[both] for name, values in (marks or {}).items()},
+        faint=shares.small[kept],
+        around=np.stack([shares.total.estimate, shares.total.lower, shares.total.upper])[:, picked],
+    )
+
+
+def group_note(shares: Shares, *, focus: Any = None, columns: int = 4) -> str:
+    """What the chart of groups does not show."""
+    left = [f"the {ROWS} largest of {len(shares.groups):,} groups"] if len(shares.groups) > ROWS else []
+    return _note(shares, left, shown_classes(shares, focus, columns), focus)
+
+
+def group_name(group: tuple[str, ...]) -> str:
+    """A group as a label."""
+    return " · ".join(value or "(empty)" for value in group) or "all"
+
+
+def class_rows(shares: Shares) -> IntervalRows:
+    """One row for each class: total share and plain count."""
+    order = np.argsort(-shares.total.estimate, kind="stable")
+    return IntervalRows(
+        tuple(str(shares.classes[c]) for c in order),
+        ("",),
+        shares.total.estimate[order, None],
+        shares.total.lower[order, None],
+        shares.total.upper[order, None],
+        f"estimate, {level_text(shares.total.level)} interval",
+        asides=tuple(percent(shares.total.estimate[c]) for c in order),
+        marks={"plain count": shares.total_counted[order, None]},
+    )
+
+
+def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
+    """Shares and intervals of every group; of two classes, a narrow terminal shows the second."""
+    two = len(shares.classes) == 2
+    keys = [str(key) for key in shares.keys]
+    notes = shares.notes
+    columns = [Column(key, left=True) for key in keys[1:]] + [Column("n")]
+    columns += [Column(str(name), spare=two and c == 0) for c, name in enumerate(shares.classes)]
+    columns += [Column(f"{shares.classes[1]}, counted", spare=True)] if two else []
+    columns += [Column(f"true {name}") for name in shares.classes[-1 if two else 0 :]] if truth is not None else []
+    columns += [Column("note", left=True)] if any(notes) else []
+    rows = []
+    for g, group in enumerate(shares.groups):
+        first, *others = (value or "(empty)" for value in group or ("all",))
+        ends = (shares.interval.estimate[g], shares.interval.lower[g], shares.interval.upper[g])
+        entries = [TableEntry(value) for value in others] + [TableEntry(f"{shares.sizes[g]:,}")]
+        entries += [share_entry(*values) for values in zip(*ends, strict=True)]
+        entries += [TableEntry(f"{100 * shares.counted[g, 1]:.1f}")] if two else []
+        if truth is not None:
+            entries += [TableEntry(f"{100 * share:.1f}") for share in truth[g][-1 if two else 0 :]]
+        entries += [TableEntry(notes[g])] if any(notes) else []
+        rows.append((first, tuple(entries)))
+    shown = (shares.interval.estimate, shares.interval.lower, shares.interval.upper)
+    return Table(
+        f"Shares in %, with {level_text(shares.total.level)} intervals",
+        tuple(columns),
+        tuple(rows),
+        tuple(_table_notes(shares)),
+        keys[0] if keys else "group",
+        strips=tuple(zip(*(ends[:, 1].tolist() for ends in shown), strict=True)) if two else (),
+    )
+
+
+def _table_notes(shares: Shares) -> list[str]:
+    notes = []
+    if shares.small.any():
+        notes.append(
+            f"few: fewer than {SMALL_BAG} instances, or an interval wider than {200 * WIDE:.0f} points "
+            f"({many(int(shares.small.sum()), 'group')})."
+        )
+    if "alarm" in shares.diagnoses:
+        drifted = many(shares.diagnoses.count("alarm"), "group")
+        notes.append(
+            f"drift: words or posteriors differ from the training data ({drifted}); the error may exceed the interval."
+        )
+    if shares.keys and any(shares.diagnoses) and "" in shares.diagnoses:
+        checked = len(shares.groups) - shares.diagnoses.count("")
+        notes.append(f"Checked for drift: the {checked:,} largest of {len(shares.groups):,} groups.")
+    if len(shares.classes) == 2:
+        notes.append("counted: share of predicted labels, not corrected.")
+    return notes

@@ -1,0 +1,247 @@
+"""The report of a monitor: what `quanet monitor` found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from quanet.diagnostics.findings import Finding
+from quanet.errors import InvalidData
+from quanet.report.groups import position_of
+from quanet.report.monitor_chart import history_chart
+from quanet.report.phrases import between, level_text, listing, many, percent, reproduction, share_entry
+from quanet.report.summary import Column, Section, Summary, Table, TableEntry
+from quanet.workflows.monitor import date_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quanet.monitoring.history import History
+    from quanet.workflows.monitor import MonitorRun
+
+MAX_PANELS = 12
+MAX_CHANGES = 4  # in the sentence
+SURPRISING = 0.001  # probability of this many batches outside their range; below it, a caution is given
+COLUMNS = (
+    *("batch", "date", "n", "class", "estimate", "smoothed", "lower", "upper", "weighted"),
+    *("evidence", "alarm", "since"),
+)
+
+
+def summarize_monitor(run: MonitorRun, *, settings: Sequence[tuple[str, str]] = (), focus: Any = None) -> Summary:
+    """Shares over time, every change, and the estimate after each new batch.
+
+    Parameters
+    ----------
+    run : the answer.
+    settings : names and values that reproduce it.
+    focus : the class shown; None for the class that changed most.
+    """
+    history = run.history
+    c = run.changed_most if focus is None else position_of(history.classes, focus)
+    assert c is not None
+    summary = summarize_history(history, settings=settings, focus=history.classes.tolist()[c])
+    evidence = f"{run.estimates[-1].evidence:.2g}" if run.estimates else "no new batches"
+    over_time, changes = summary.sections
+    new = [Section("New batches", tables=(_batch_table(run, c),))] if run.estimates else []
+    return replace(
+        summary,
+        facts=(*summary.facts, (f"evidence for a new change (alarm at {run.threshold:.0f})", evidence)),
+        sections=(replace(over_time, detail=True), changes, *new),
+        data=lambda: _data(run, c, summary.answer),
+        rows=lambda: _rows(run),
+        columns=COLUMNS,
+    )
+
+
+def summarize_history(history: History, *, settings: Sequence[tuple[str, str]] = (), focus: Any = None) -> Summary:
+    """Shares over time: the newest, and every change with the levels before and after it.
+
+    Parameters
+    ----------
+    history : what `Monitor.history` returns.
+    settings : names and values that reproduce it.
+    focus : the class that the chart shows; None for the second of two, or the most frequent ones.
+    """
+    if not len(history.dates):
+        raise InvalidData("The monitor has no batches, so there is nothing to report. Add a batch with update.")
+    c = position_of(history.classes, focus)
+    shown = [c] if c is not None else np.argsort(-history.windowed[-1], kind="stable")[:MAX_PANELS].tolist()
+    change = _change_finding(history)
+    return Summary(
+        title="Shares over time",
+        answer=_answer(history, shown[0]),
+        cautions=(*((change,) if change.severity != "ok" else ()), *_variation(history, shown[0])),
+        facts=(
+            ("batches", f"{len(history.dates):,}"),
+            ("instances", f"{history.sizes.sum():,}"),
+            ("first and newest batch", f"{date_text(history.dates[0])}, {date_text(history.dates[-1])}"),
+            ("confidence level", level_text(history.level)),
+        ),
+        sections=(
+            Section("Over time", charts=(history_chart(history, shown),)),
+            Section("Changes", tables=(_change_table(history),))
+            if history.changes
+            else Section("Changes", findings=(change,)),
+        ),
+        settings=reproduction(settings),
+        data=lambda: _figures(history, shown[0]),
+        figures=lambda: _figures(history, shown[0]),
+    )
+
+
+def _answer(history: History, c: int) -> str:
+    name, newest = history.classes[c], history.windowed[-1, c]
+    now = f"{percent(newest)} ({between(history.lower[-1, c], history.upper[-1, c])})"
+    if not history.changes:
+        batches = many(len(history.dates), "batch", "batches")
+        return f"No change in {batches}: {name} is at {now} on {date_text(history.dates[-1])}."
+    steps = [f"to {percent(one.after[c])} at {date_text(one.date)}" for one in history.changes]
+    listed = listing(steps) if len(steps) <= MAX_CHANGES else f"{steps[0]}, ..., {listing(steps[1 - MAX_CHANGES :])}"
+    number = "" if len(steps) == 1 else f"{len(steps)} changes. "
+    return (
+        f"Alarm: {number}{name} changed from {percent(history.changes[0].before[c])} {listed}; the newest estimate is "
+        f"{now}."
+    )
+
+
+def _variation(history: History, c: int) -> tuple[Finding, ...]:
+    """A caution if batches vary more than chance explains between changes."""
+    outside, t = int(history.outside[:, c].sum()), len(history.dates)
+    if stats.binom.sf(outside - 1, t, 1 - history.level) > SURPRISING:
+        return ()
+    reach = (history.batch_upper[:, c] - history.batch_lower[:, c]) / 2 / stats.norm.isf((1 - history.level) / 2)
+    extra = float(np.mean((history.estimate[:, c] - history.baseline[:, c]) ** 2 - reach**2))
+    advice = ["Some of the detected changes may be such variation."] if history.changes else []
+    advice += [f"If this is normal for your data, set a tolerance of about {np.sqrt(extra):.2g}."] if extra > 0 else []
+    return (
+        Finding(
+            "tolerance",
+            "warning",
+            f"{outside} of {t} batches are outside the range that chance explains (expected: about "
+            f"{(1 - history.level) * t:.0f}): {history.classes[c]} varies from batch to batch, not only by lasting "
+            "changes.",
+            " ".join(advice),
+        ),
+    )
+
+
+def _change_finding(history: History) -> Finding:
+    risk = f"the probability of a false alarm is at most {level_text(1 - history.level)}, however often you look."
+    if history.since is None:
+        return Finding("change", "ok", f"No change was detected. As long as nothing changes, {risk}")
+    times = f"{many(len(history.changes), 'change')}, the last since" if len(history.changes) > 1 else "A change since"
+    return Finding(
+        "change",
+        "alarm",
+        f"{times} {date_text(history.since)}. As long as nothing changes, {risk}",
+        "Check the data from that date on.",
+    )
+
+
+def _change_table(history: History) -> Table:
+    """Levels before and after every change, and when it was detected."""
+    return Table(
+        "Mean shares in % before and after each change",
+        (
+            *(Column(part, str(name)) for name in history.classes for part in ("before", "after")),
+            Column("detected"),
+        ),
+        tuple(
+            (
+                date_text(one.date),
+                (
+                    *(
+                        TableEntry(f"{100 * level[c]:.1f}")
+                        for c in range(len(history.classes))
+                        for level in (one.before, one.after)
+                    ),
+                    TableEntry(date_text(one.found)),
+                ),
+            )
+            for one in history.changes
+        ),
+        corner="since",
+    )
+
+
+def _batch_table(run: MonitorRun, c: int) -> Table:
+    """The estimate after each new batch, for one class."""
+    level = level_text(run.history.level)
+    rows = tuple(
+        (
+            name,
+            (
+                TableEntry(f"{one.n:,}"),
+                TableEntry(f"{100 * one.estimate[c]:.1f}"),
+                share_entry(one.windowed[c], one.lower[c], one.upper[c]),
+                TableEntry(f"{one.evidence:.3g}", "*" * one.found),
+            ),
+        )
+        for name, one in zip(run.batches, run.estimates, strict=True)
+    )
+    notes = ("* A change was detected with this batch.",) if any(one.found for one in run.estimates) else ()
+    return Table(
+        f"Share of {run.history.classes[c]} in %: batch alone, and smoothed with its {level} interval",
+        (Column("n"), Column("batch alone"), Column("smoothed"), Column("evidence")),
+        rows,
+        notes,
+        "batch",
+    )
+
+
+def _rows(run: MonitorRun) -> list[dict[str, Any]]:
+    """One row for every new batch and class."""
+    rows = []
+    for batch, one in zip(run.batches, run.estimates, strict=True):
+        for c, label in enumerate(run.history.classes.tolist()):
+            values = (one.estimate[c], one.windowed[c], one.lower[c], one.upper[c], one.weighted[c])
+            since = None if one.since is None else date_text(one.since)
+            row = (batch, date_text(one.date), one.n, label, *values, one.evidence, one.alarm, since)
+            rows.append(dict(zip(COLUMNS, row, strict=True)))
+    return rows
+
+
+def _data(run: MonitorRun, c: int, answer: str) -> dict[str, Any]:
+    history = run.history
+    newest = history.changes[-1] if history.changes else None
+    return {
+        "answer": answer,
+        "class": history.classes.tolist()[c],
+        "alarm": newest is not None,
+        "since": None if newest is None else date_text(newest.date),
+        "threshold": run.threshold,
+        "classes": history.classes,
+        "before": None if newest is None else newest.before,
+        "after": None if newest is None else newest.after,
+        "changes": _changes(history, date_text),
+        "earlier_batches": run.earlier,
+        "readings": _rows(run),
+    }
+
+
+def _figures(history: History, c: int) -> dict[str, Any]:
+    arrays = ("sizes", "estimate", "windowed", "lower", "upper", "weighted", "level")
+    return {
+        "classes": history.classes,
+        "dates": [_iso_date(day) for day in history.dates],
+        **{name: getattr(history, name) for name in (*arrays, "baseline", "batch_lower", "batch_upper")},
+        "class": history.classes[c],
+        "since": None if history.since is None else _iso_date(history.since),
+        "changes": _changes(history, _iso_date),
+    }
+
+
+def _changes(history: History, text: Any) -> list[dict[str, Any]]:
+    return [
+        {"since": text(one.date), "found": text(one.found), "before": one.before, "after": one.after}
+        for one in history.changes
+    ]
+
+
+def _iso_date(value: Any) -> str:
+    """A date in ISO format; midnight is omitted."""
+    return str(value).removesuffix(".000000").removesuffix("T00:00:00")

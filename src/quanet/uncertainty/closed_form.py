@@ -1,0 +1,266 @@
+r"""Closed-form intervals: the delta method for counting, observed information for maximum likelihood.
+
+For two classes, an interval is not centred on the estimate. It contains every true prevalence p for which the estimate
+is not too far from p, measured by the variance of the error at p (Wilson 1927). So it can contain 0 and 1, unlike
+:math:`\hat p \pm z \hat\sigma`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from quanet.arrays import FloatArray
+from quanet.base import Quantifier
+from quanet.errors import InvalidSetting
+from quanet.held_out import HeldOut
+from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
+from quanet.methods.em import EMQ
+from quanet.methods.solvers import maximum_likelihood
+from quanet.simplex import smooth
+from quanet.uncertainty.control_variates import ControlledCount
+from quanet.uncertainty.relearning import Ends, IntervalRequest, training_covariance
+
+FORMULAS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
+BISECTIONS = 40  # an end is exact to 1e-12
+MAX_PER_CLASS = 2_000  # held-out instances per class from which covariances are computed
+BATCH = 2**20  # numbers in memory at a time
+
+
+def closed_form_of(quantifier: Quantifier) -> str | None:
+    """What the formula is based on: "labels", "posteriors" or "likelihood"; None if no formula exists."""
+    return FORMULAS.get(type(quantifier), getattr(quantifier, "_closed_form", None))
+
+
+def closed_form_intervals(request: IntervalRequest) -> Ends:
+    """Closed-form intervals of the requested bags."""
+    quantifier, held_out, bags = request.quantifier, request.held_out, request.bags
+    assert held_out is not None
+    form = closed_form_of(quantifier)
+    if form is None:
+        raise InvalidSetting(
+            f"{type(quantifier).__name__} has no closed-form interval. Use method='conformal', which works for any "
+            "quantifier."
+        )
+    if form == "likelihood":
+        return _likelihood_intervals(request, held_out)
+    k = held_out.k
+    scores, pool = held_out.inputs[:, :k], request.inputs[:, :k]
+    if form == "labels":
+        scores, pool = np.eye(k)[scores.argmax(axis=1)], np.eye(k)[pool.argmax(axis=1)]
+    counted = np.empty((len(bags), k))
+    for positions, stack in bags.gather(pool):
+        counted[positions] = stack.mean(axis=1)
+    likelihoods = request.likelihoods()
+    control = ControlledCount.fit(scores, likelihoods(held_out.inputs), held_out) if k == 2 else None
+    z, target_is_bag = request.z, request.target_is_bag
+    if control is None:
+        return counting_interval(counted, scores, held_out, bags.sizes, z=z, target_is_bag=target_is_bag)
+    likely = np.empty(len(bags))
+    for positions, stack in bags.gather(likelihoods(request.inputs)):
+        likely[positions] = maximum_likelihood(stack, np.full(k, 1 / k))[0][:, 1]
+    false_positive, true_positive = soft_rates(scores, held_out.codes)[1]
+    adjusted = (counted[:, 1] - false_positive) / (true_positive - false_positive)
+    lower, upper, variance = control.ends(adjusted, likely, bags.sizes, z=z, target_is_bag=target_is_bag)
+    covariance = variance[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return np.stack([1 - upper, lower], axis=1), np.stack([1 - lower, upper], axis=1), covariance
+
+
+def counting_interval(
+    counted: FloatArray, scores: FloatArray, held_out: HeldOut, sizes: Any, *, z: float, target_is_bag: bool
+) -> Ends:
+    r"""Intervals from the mean scores (b, k) of bags, with rates and covariances from held-out scores (m, k).
+
+    Let M be the rates, :math:`S_c` the covariance of the scores within class c, and :math:`m_c` the effective number of
+    held-out instances of class c. A bag's mean score minus :math:`M p` has the covariance
+
+    .. math:: V(p) = \sum_c \Big(\frac{p_c}{n} + \frac{p_c^2}{m_c}\Big) S_c
+
+    where the first term is the error of the bag and the second one the error of the rates. If p are the prevalences of
+    the source, those of the bag vary too, by :math:`M (\mathrm{diag}(p) - p p^T) M^T / n`.
+    """
+    k = held_out.k
+    m = held_out.effective_sizes(scores)
+    rates = soft_rates(scores, held_out.codes)
+    spread = np.stack([np.cov(scores[held_out.codes == c].T) for c in range(k)])
+    n = np.asarray(sizes, dtype=float)
+    # The inverse is not clipped: an estimate below 0 or above 1 is not the same as 0 or 1.
+    inverse = np.linalg.pinv(rates)
+    centre = smooth(np.clip(adjust(counted, rates), 0, 1), 1 / (2 * n))
+    weights = centre / n[:, None] + centre**2 / m
+    variance = np.einsum("bc,cij->bij", weights, spread)
+    covariance = inverse @ variance @ inverse.T
+    if not target_is_bag:
+        between = np.einsum("bi,ij->bij", centre, np.eye(k)) - np.einsum("bi,bj->bij", centre, centre)
+        covariance += between / n[:, None, None]
+    if k == 2:
+        lower, upper = _two_classes(counted[:, 1], rates[1], spread[:, 1, 1], m, n, z, target_is_bag)
+        return np.stack([1 - upper, lower], axis=1), np.stack([1 - lower, upper], axis=1), covariance
+    middle = counted @ inverse.T
+    reach = z * np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0))
+    return middle - reach, middle + reach, covariance
+
+
+def _two_classes(
+    counted: FloatArray, rates: FloatArray, spread: FloatArray, m: Any, n: FloatArray, z: float, target_is_bag: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Ends (b,) of all p with (counted - fpr - p (tpr - fpr))^2 <= z^2 V(p), a quadratic inequality in p."""
+    false_positive, true_positive = rates
+    slope, (s0, s1) = true_positive - false_positive, spread
+    rest = counted - false_positive
+    between = 0.0 if target_is_bag else slope**2
+    a = slope**2 - z**2 * (s0 / m[0] + s1 / m[1] - between / n)
+    b = -2 * slope * rest - z**2 * ((s1 - s0 + between) / n - 2 * s0 / m[0])
+    c = rest**2 - z**2 * (s0 / n + s0 / m[0])
+    root = np.sqrt(np.maximum(b**2 - 4 * a * c, 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower, upper = (-b - root) / (2 * a), (-b + root) / (2 * a)
+    unbounded = ~(a > 0)  # the rates are too similar or too uncertain to exclude any prevalence
+    return np.where(unbounded, 0.0, lower), np.where(unbounded, 1.0, upper)
+
+
+def _likelihood_intervals(request: IntervalRequest, held_out: HeldOut) -> Ends:
+    """Intervals of maximum likelihood estimates: observed information plus the error of what was learned."""
+    quantifier, bags, estimate, target_is_bag = (
+        request.quantifier,
+        request.bags,
+        request.estimate,
+        request.target_is_bag,
+    )
+    k = len(quantifier.classes_)
+    likelihoods = _likelihoods_of(quantifier, quantifier.rows(request.inputs))
+    if k == 2:  # for two classes both computations agree
+        training = training_covariance(quantifier, request.inputs, bags)
+    else:
+        of_held_out = _likelihoods_of(quantifier, quantifier.rows(held_out.inputs))
+        training = learning_covariance(of_held_out, held_out, smooth(estimate, 1 / (2 * bags.sizes)))
+    lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
+    covariance = np.empty((len(bags), k, k))
+    for positions, stack in bags.gather(likelihoods):
+        centre = estimate[positions]
+        smoothed = smooth(centre, 1 / (2 * stack.shape[1]))
+        covariance[positions] = observed_covariance(stack, smoothed, target_is_bag=target_is_bag) + training[positions]
+        if k == 2:
+            ends = secant_ends(stack, centre[:, 1], training[positions, 1, 1], z=request.z, target_is_bag=target_is_bag)
+            lower[positions], upper[positions] = (np.stack([1 - end, end], axis=1) for end in ends)
+        else:
+            reach = request.z * np.sqrt(np.maximum(np.diagonal(covariance[positions], axis1=1, axis2=2), 0))
+            lower[positions], upper[positions] = centre - reach, centre + reach
+    if k == 2:
+        lower[:, 0], upper[:, 0] = upper[:, 0], lower[:, 0].copy()
+    return lower, upper, covariance
+
+
+def _likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:
+    """Likelihoods (n, k) of rows, as the quantifier itself uses them."""
+    statistics = getattr(quantifier, "statistics_", None)
+    if statistics is None:
+        ratios = rows / getattr(quantifier, "mean_posterior_", quantifier.prior_)
+    else:
+        ratios = statistics.calibration(rows[:, : len(statistics.prior)]) / statistics.prior
+    return ratios / ratios.max(axis=1, keepdims=True)
+
+
+def observed_covariance(likelihoods: FloatArray, prevalences: FloatArray, *, target_is_bag: bool) -> FloatArray:
+    r"""Covariance of the maximum likelihood estimate: (b, n, k), (b, k) -> (b, k, k).
+
+    .. math:: \frac1n (J^{-1} - D), \qquad J_{ab} = \frac1n \sum_i \frac{L_{ia} L_{ib}}{(\sum_c p_c L_{ic})^2}
+
+    with :math:`D = \mathrm{diag}(p)` for the prevalences of the bag and :math:`D = p p^T` for those of its source.
+    """
+    k, n = likelihoods.shape[-1], likelihoods.shape[-2]
+    scaled = likelihoods / np.einsum("bnk,bk->bn", likelihoods, prevalences)[..., None]
+    information = np.swapaxes(scaled, 1, 2) @ scaled / n
+    outer = prevalences[:, :, None] * prevalences[:, None, :]
+    known = np.eye(k) * prevalences[:, None, :] if target_is_bag else outer
+    covariance = (np.linalg.pinv(information, hermitian=True) - known) / n
+    values, vectors = np.linalg.eigh((covariance + np.swapaxes(covariance, 1, 2)) / 2)
+    return (vectors * np.maximum(values, 0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def secant_ends(
+    likelihoods: FloatArray, estimate: FloatArray, training: FloatArray, *, z: float, target_is_bag: bool
+) -> tuple[FloatArray, FloatArray]:
+    r"""Ends (b,) of all p from which maximum likelihood estimates (b,) are not too far, with likelihoods (b, n, 2).
+
+    .. math:: (\hat p - p)^2 \le z^2 \Big(\frac1{n K(p)} - \frac{p (1 - p)}{n} + T\Big), \qquad
+              K(p) = \frac1n \sum_i u_i(p)\, u_i(\hat p), \quad u_i(p) = \frac{r_i - 1}{1 - p + p r_i}
+
+    K is the mean curvature of the log-likelihood between p and the estimate, which also estimates the Fisher
+    information at p. The term p (1 - p) / n is omitted for the prevalence of the source. T is the variance that comes
+    from what was learned from held-out instances, (b,).
+    """
+    n = likelihoods.shape[1]
+    total = likelihoods.sum(axis=2)
+    contrast = (likelihoods[..., 1] - likelihoods[..., 0]) / total
+    at_estimate = 2 * contrast / (1 + (2 * estimate[:, None] - 1) * contrast * (1 - 1e-12))
+
+    def excess(p: FloatArray) -> FloatArray:
+        at_p = 2 * contrast / (1 + (2 * p[:, None] - 1) * contrast * (1 - 1e-12))
+        curvature = np.maximum((at_p * at_estimate).sum(axis=1), 1e-300)
+        bag = np.maximum(1 / curvature - (p * (1 - p) / n if target_is_bag else 0.0), 0.0)
+        return (p - estimate) ** 2 - z**2 * (bag + training)
+
+    return _crossing(excess, estimate, 0.0), _crossing(excess, estimate, 1.0)
+
+
+def _crossing(excess: Any, start: FloatArray, end: float) -> FloatArray:
+    """Where `excess` becomes positive between a start (b,) and an end; the end if it does not."""
+    inside, outside = start.copy(), np.full_like(start, end)
+    whole = excess(outside) <= 0
+    for _ in range(BISECTIONS):
+        middle = (inside + outside) / 2
+        beyond = excess(middle) > 0
+        outside = np.where(beyond, middle, outside)
+        inside = np.where(beyond, inside, middle)
+    return np.where(whole, end, outside)
+
+
+def learning_covariance(likelihoods: FloatArray, held_out: HeldOut, prevalences: FloatArray) -> FloatArray:
+    r"""Covariance (b, k, k) of maximum likelihood estimates that comes from what was learned.
+
+    Likelihoods L are learned from few instances. At prevalences p the mean score of a bag should be 1 for every class.
+    Its variance over other held-out instances follows from the scores of the held-out instances:
+
+    .. math:: A \Big(\sum_c \frac{p_c^2}{m_c} \mathrm{cov}_c(s)\Big) A^T, \qquad
+              s_{ic} = \frac{L_{ic}}{\sum_a p_a L_{ia}}, \qquad A = J^{-1} - \frac{J^{-1} 1 1^T J^{-1}}{1^T J^{-1} 1}
+
+    with the effective number :math:`m_c` of held-out instances of class c and the information J at p (a sandwich; White
+    1982). Unlike relearned estimates, it is not cut off at 0 and 1, where all estimates would be equal and would seem
+    certain. It is also correct if the family of the calibration does not contain the truth.
+
+    Parameters
+    ----------
+    likelihoods : (m, k) of the held-out instances.
+    held_out : these instances; their inputs begin with posteriors.
+    prevalences : (b, k) above 0, near the estimates.
+    """
+    b, k = prevalences.shape
+    parts = [_evenly_spaced(likelihoods[members]) for members in held_out.by_class()]
+    sizes = held_out.effective_sizes(held_out.inputs[:, :k]).tolist()
+    batch = max(1, BATCH // (k * max(map(len, parts))))
+    covariance = np.empty((b, k, k))
+    for start in range(0, b, batch):
+        p = prevalences[start : start + batch]
+        information, variance = np.zeros((2, len(p), k, k))
+        for c, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+            scores = part / (p @ part.T)[:, :, None]  # (b, m, k)
+            moments = np.swapaxes(scores, 1, 2) @ scores / len(part)
+            means = scores.mean(axis=1)
+            within = moments - means[:, :, None] * means[:, None, :]
+            information += p[:, c, None, None] * moments
+            variance += p[:, c, None, None] ** 2 / max(1.0, size - 1) * within
+        slope = _constrained_inverse(information)
+        covariance[start : start + batch] = slope @ variance @ slope
+    return covariance
+
+
+def _evenly_spaced(rows: FloatArray) -> FloatArray:
+    """At most `MAX_PER_CLASS` of the rows, evenly spaced."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_PER_CLASS)).round().astype(np.intp)]
+
+
+def _constrained_inverse(information: FloatArray) -> FloatArray:
+    """The inverse information under the constraint that prevalences sum to 1: (b, k, k)."""
+    inverse = np.linalg.pinv(information, hermitian=True)
+    towards = inverse.sum(axis=2)
+    return inverse - towards[:, :, None] * towards[:, None, :] / towards.sum(axis=1)[:, None, None]

@@ -1,0 +1,146 @@
+"""The demonstration of `quanet demo`: every method on bags of real reviews, and two made-up years of them."""
+
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from quanet.arrays import FloatArray
+from quanet.base import Quantifier
+from quanet.classifiers.cross_fitting import cross_fit
+from quanet.classifiers.text import TextClassifier
+from quanet.data.dataset import Dataset
+from quanet.data.periods import Key
+from quanet.diagnostics.diagnose import diagnose
+from quanet.diagnostics.findings import Diagnosis
+from quanet.evaluation.evaluate import evaluate
+from quanet.evaluation.limits import pool_limit
+from quanet.evaluation.results import Results
+from quanet.methods.baseline import TrainPrevalence
+from quanet.methods.counting import ACC, CC, PACC, PCC
+from quanet.methods.em import EMQ
+from quanet.protocols import APP
+from quanet.simplex import encode, prevalence_of
+from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
+from quanet.workflows.evaluate import Evaluation
+from quanet.workflows.predict import Shares
+
+MONTHS = 24
+LOWEST, HIGHEST = 0.2, 0.85  # true shares of the made-up months
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demonstration:
+    """Results of the demonstration.
+
+    Attributes
+    ----------
+    results : results of every method on the same bags, by name; the network is the last.
+    evaluation : the network compared with the other methods.
+    months : estimated shares of made-up months.
+    truth : (months, k) their true shares.
+    """
+
+    results: dict[str, Results]
+    evaluation: Evaluation
+    months: Shares
+    truth: FloatArray
+
+
+def run_demo(train: Dataset, test: Dataset, network: Quantifier, protocol: APP, *, seed: int) -> Demonstration:
+    """Train every method on the same classifier, evaluate it on the same bags, and follow the network over months.
+
+    Parameters
+    ----------
+    train, test : reviews for training, and held-out reviews.
+    network : not yet fitted; its classifier is "precomputed".
+    protocol, seed : how bags are drawn.
+    """
+    results, pool = _evaluate_methods(train, test, network, protocol, seed=seed)
+    months, truth = _made_up_months(network, pool, test, protocol.bag_size, seed)
+    return Demonstration(results, _evaluation(network, pool, train, test, results, protocol, seed), months, truth)
+
+
+def _evaluate_methods(
+    train: Dataset, test: Dataset, network: Quantifier, protocol: APP, *, seed: int
+) -> tuple[dict[str, Results], FloatArray]:
+    """Results of every method on the same bags, and the rows of the pool; all methods share one classifier."""
+    classes = train.classes
+    # Reviews of a film are consecutive. The split shuffled them, so the folds must be shuffled, too.
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    classifier, posteriors, held = cross_fit(TextClassifier(), train.X, encode(train.y, classes), classes, cv=folds)
+    rows = np.hstack([posteriors, classifier.transform(train.X)[held]])
+    pool = np.hstack([classifier.predict_proba(test.X), classifier.transform(test.X)])
+    methods: list[Quantifier] = [method("precomputed") for method in (TrainPrevalence, CC, PCC, ACC, PACC, EMQ)]
+    results = {}
+    for method in (*methods, network):
+        width = rows.shape[1] if method is network else len(classes)  # only the network reads embeddings
+        fitted = method.fit(rows[:, :width], train.y[held])
+        results[type(method).__name__] = evaluate(fitted, pool[:, :width], test.y, protocol, rng=seed)
+    return results, pool
+
+
+def _evaluation(
+    model: Quantifier,
+    pool: FloatArray,
+    train: Dataset,
+    test: Dataset,
+    results: dict[str, Results],
+    protocol: APP,
+    seed: int,
+) -> Evaluation:
+    bags = protocol.draw(test.y, rng=seed, classes=model.classes_)
+    interval = predict_interval_bags(model, pool, bags, rng=seed)
+    return Evaluation(
+        results=dict(reversed(list(results.items()))),  # the network first, the constant answer last
+        interval=interval,
+        covered=((interval.lower <= bags.prevalences) & (bags.prevalences <= interval.upper)).astype(float),
+        prior=train.prevalence,
+        whole_truth=test.prevalence,
+        whole=predict_interval(model, pool, rng=seed),
+        diagnosis=diagnose(as_refitted(model), pool, random_state=seed),
+        limit=pool_limit(pool[:, : len(model.classes_)], test.y, model.classes_, bag_size=protocol.bag_size),
+        protocol=f"{len(bags):,} bags of {protocol.bag_size:,} at 21 shares of {model.classes_[-1]}, 1 to 99 %",
+        source=f"{len(test):,} held-out reviews",
+        model={"method": type(model).__name__, "learnt from": f"{len(train):,} reviews of {train.name}"},
+    )
+
+
+def _made_up_months(
+    model: Quantifier, pool: FloatArray, test: Dataset, size: int, seed: int
+) -> tuple[Shares, FloatArray]:
+    """Months whose shares rise and fall in a known way: their estimates and the truth."""
+    months = [f"{2024 + month // 12}-{month % 12 + 1:02d}" for month in range(MONTHS)]
+    wave = (1 - np.cos(3 * np.pi * (np.arange(MONTHS) / (MONTHS - 1)) ** 1.3)) / 2
+    protocol = APP(bag_size=size, repeats=1, prevalences=LOWEST + (HIGHEST - LOWEST) * wave)
+    bags = protocol.draw(test.y, rng=seed, classes=model.classes_)
+    labels = pool[:, : len(model.classes_)].argmax(axis=1)
+    counted, all_counted = (
+        np.stack([prevalence_of(labels[members], np.arange(len(model.classes_))) for members in some])
+        for some in (bags.indices, bags.flat[None])
+    )
+    shares = Shares(
+        classes=model.classes_,
+        keys=(Key("date", "month"),),
+        groups=tuple((month,) for month in months),
+        sizes=bags.sizes,
+        interval=predict_interval_bags(model, pool, bags, rng=seed),
+        counted=counted,
+        small=np.zeros(MONTHS, dtype=bool),
+        total=predict_interval(model, pool[bags.flat], rng=seed),
+        total_counted=all_counted[0],
+        diagnosis=Diagnosis([]),
+        diagnoses=("",) * MONTHS,
+    )
+    return shares, bags.prevalences
+
+
+def as_refitted(model: Quantifier) -> Quantifier:
+    """The same model, marked as one whose classifier was fitted again on all instances after cross-fitting.
+
+    A diagnosis cannot know this from rows alone, and would report the difference as drift.
+    """
+    marked = copy(model)
+    marked.classifier = TextClassifier()
+    return marked

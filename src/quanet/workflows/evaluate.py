@@ -1,0 +1,135 @@
+"""Evaluate a model on labelled instances: the answer of `quanet evaluate`."""
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quanet.arrays import FloatArray, LabelArray
+from quanet.base import Quantifier
+from quanet.data.instances import Inputs
+from quanet.diagnostics.findings import Diagnosis
+from quanet.errors import QuanetWarning
+from quanet.evaluation.limits import Limit, pool_limit
+from quanet.evaluation.results import Results
+from quanet.simplex import count, encode, prevalence_of
+from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
+from quanet.uncertainty.regions import ROUNDING, Interval
+from quanet.workflows.drawing import LabelledBags
+from quanet.workflows.predict import diagnose_reading
+from quanet.workflows.reading import GroupedInputs
+
+MIN_PER_CLASS = 10  # instances of each class in the pool; fewer cannot calibrate posteriors for the error limit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """Estimates of a model for bags of labelled instances, next to simpler methods.
+
+    Attributes
+    ----------
+    results : results by method on the same bags: the model, then CC (a plain count of its classifier's labels), then
+        TrainPrevalence.
+    interval : the model's intervals, arrays (b, k).
+    covered : (b, k) 1 if the interval contains the truth, else 0.
+    prior : (k,) training prevalences.
+    whole_truth, whole : prevalences (k,) and interval of all labelled instances as one bag.
+    diagnosis : diagnosis of all labelled instances as one bag.
+    limit : smallest possible error with the model's classifier; None if unknown.
+    protocol : how the bags were drawn, in one line.
+    source, model : name of the data, and facts about the model.
+    """
+
+    results: dict[str, Results]
+    interval: Interval
+    covered: FloatArray
+    prior: FloatArray
+    whole_truth: FloatArray
+    whole: Interval
+    diagnosis: Diagnosis
+    limit: Limit | None
+    protocol: str
+    source: str = ""
+    model: dict[str, Any] = field(default_factory=dict)
+
+
+def evaluate_model(
+    quantifier: Quantifier,
+    reading: GroupedInputs,
+    labels: ArrayLike,
+    drawn: LabelledBags,
+    *,
+    name: str = "",
+    level: float = 0.95,
+    rng: int = 0,
+    source: str = "",
+    model: dict[str, Any] | None = None,
+) -> Evaluation:
+    """Estimates and intervals of a fitted quantifier for bags of labelled instances, next to simpler methods.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier.
+    reading : the pool as the quantifier reads it; its groups are not used.
+    labels : (n,) labels of the pool.
+    drawn : bags of the pool, see `draw_bags`.
+    name : name of the quantifier in the results; by default the name of its class.
+    level : confidence level of the intervals.
+    rng : seed of the intervals.
+    source, model : name of the data, and facts about the model.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> from quanet.workflows.drawing import Drawing, draw_bags
+    >>> X, y = Gaussians().draw([0.5, 0.5], 1000, rng=0)
+    >>> quantifier = EMQ().fit(X, y)
+    >>> X, y = Gaussians().draw([0.3, 0.7], 600, rng=1)
+    >>> drawn = draw_bags(Drawing(repeats=5), y, quantifier.classes_, rng=2)
+    >>> reading = GroupedInputs(quantifier.read(X), np.zeros(600, dtype=np.int32), [()], {}, None)
+    >>> found = evaluate_model(quantifier, reading, y, drawn)
+    >>> list(found.results), bool(found.covered.mean() > 0.85)
+    (['EMQ', 'CC', 'TrainPrevalence'], True)
+    """
+    named = name or type(quantifier).__name__
+    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # the one a search has selected
+    classes, bags, read = quantifier.classes_, drawn.bags, reading.instances
+    with warnings.catch_warnings():
+        # The diagnosis reports missing held-out instances once, instead of a warning for every bag.
+        warnings.simplefilter("ignore", QuanetWarning)
+        interval = predict_interval_bags(quantifier, read, bags, level, rng=rng)
+        whole = predict_interval(quantifier, read, level, rng=rng)
+    truth = bags.prevalences
+    estimates = {named: interval.estimate}
+    posteriors = posteriors_in(quantifier, read)
+    if interval.counted is not None:
+        estimates.setdefault("CC", interval.counted)
+    estimates.setdefault("TrainPrevalence", np.tile(quantifier.prior_, (len(bags), 1)))
+    inside = (truth >= interval.lower - ROUNDING) & (truth <= interval.upper + ROUNDING)
+    return Evaluation(
+        results={key: Results(truth, one, classes, bags.sizes, bags.labels) for key, one in estimates.items()},
+        interval=interval,
+        covered=inside.astype(float),
+        prior=quantifier.prior_,
+        whole_truth=prevalence_of(labels, classes),
+        whole=whole,
+        diagnosis=diagnose_reading(quantifier, reading, level=level, seed=rng),
+        limit=None if posteriors is None else known_limit(posteriors, labels, classes, drawn.bag_size),
+        protocol=drawn.protocol,
+        source=source,
+        model=model or {},
+    )
+
+
+def posteriors_in(quantifier: Quantifier, read: Inputs) -> FloatArray | None:
+    """Posteriors (n, k) of instances that a quantifier has read; None if it does not use posteriors."""
+    return read.values[:, : len(quantifier.classes_)] if quantifier.reads_posteriors else None
+
+
+def known_limit(posteriors: FloatArray, labels: ArrayLike, classes: LabelArray, bag_size: int | None) -> Limit | None:
+    """Smallest possible error with a pool's posteriors; None for bags of several sizes or with too few instances."""
+    if bag_size is None or count(encode(labels, classes), len(classes)).min() < MIN_PER_CLASS:
+        return None
+    return pool_limit(posteriors, labels, classes, bag_size=bag_size)

@@ -1,0 +1,236 @@
+"""Monitor the batches of a file in order of time: the answer of `quanet monitor`."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.base import Quantifier
+from quanet.data.instances import Inputs
+from quanet.data.periods import Key
+from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
+from quanet.monitoring.history import BatchEstimate, History
+from quanet.monitoring.monitor import Monitor
+from quanet.persist.load import load
+
+# Default smoothing window in days, by the length of a batch: seven days, otherwise about four batches.
+DEFAULT_WINDOW = {"day": 7.0, "week": 28.0, "month": 122.0, "quarter": 365.0, "year": 1461.0}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """The instances of one period: name, date as `Monitor` accepts it, and positions in the pool."""
+
+    name: str
+    date: Any
+    indices: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MonitorRun:
+    """The result of monitoring the batches of a file.
+
+    Attributes
+    ----------
+    history : prevalences at all dates, including earlier files.
+    batches : names of the batches added by this run.
+    estimates : the monitor's estimate after each of these batches.
+    earlier : number of batches from earlier runs.
+    repeated : names of batches that the monitor already contained; they were not added again.
+    threshold : evidence needed for an alarm.
+    """
+
+    history: History
+    batches: tuple[str, ...]
+    estimates: tuple[BatchEstimate, ...]
+    earlier: int
+    repeated: tuple[str, ...]
+    threshold: float
+
+    @property
+    def changed_most(self) -> int:
+        """Position of the class whose prevalence changed most; the last class if nothing changed."""
+        changes = self.history.changes
+        if not changes:
+            return len(self.history.classes) - 1
+        change = np.max([np.abs(one.after - one.before) for one in changes], axis=0)
+        return int(np.flatnonzero(change >= change.max() - 1e-9)[-1])  # two classes change equally: the last one
+
+
+def resume(folder: Path, quantifier: Quantifier, asked: dict[str, float], *, model: str) -> Monitor:
+    """Load a monitor from its folder; raises if its model or settings differ from the requested ones.
+
+    Parameters
+    ----------
+    folder : folder of the monitor.
+    quantifier, model : the current model and its name.
+    asked : settings requested now.
+    """
+    monitor = load(folder)
+    if not isinstance(monitor, Monitor):
+        raise InvalidModel(f"{folder} contains {type(monitor).__name__}, not a monitor. Choose another --state folder.")
+    old = monitor.quantifier
+    same = type(old) is type(quantifier) and np.array_equal(old.classes_, quantifier.classes_)
+    if not (same and np.array_equal(old.prior_, quantifier.prior_) and old.n_instances_ == quantifier.n_instances_):
+        raise InvalidModel(
+            f"{folder} was created with a different model than {model}. Use that model, or another --state folder."
+        )
+    for name, value in asked.items():
+        if getattr(monitor, name) != value:
+            raise InvalidSetting(
+                f"{folder} was created with {name} = {getattr(monitor, name):g}; got {value:g}. Omit the option, or "
+                "start again with another --state folder."
+            )
+    return monitor
+
+
+def make_batches(
+    key: Key, groups: Sequence[tuple[str, ...]], owner: NDArray[np.integer[Any]]
+) -> tuple[list[Batch], list[str]]:
+    """Batches in order of time, and notes. A batch with one instance is merged with the next (the last: the previous).
+
+    Parameters
+    ----------
+    key : the column and period of the groups.
+    groups, owner : names of the groups and the group of each instance, as returned by `group_codes`.
+
+    Examples
+    --------
+    >>> owner = np.array([0, 0, 1, 2, 2, 3])
+    >>> weeks = [("2024-W01",), ("2024-W02",), ("2024-W03",), ("2024-W04",)]
+    >>> batches, notes = make_batches(Key("date", "week"), weeks, owner)
+    >>> [(one.name, one.date, len(one.indices)) for one in batches]
+    [('2024-W01', '2024-01-01', 2), ('2024-W03', '2024-01-15', 4)]
+    >>> notes
+    ['Merged batches with one row into their neighbours: 2024-W02, 2024-W04.']
+    """
+    order = np.argsort(owner, kind="stable")
+    bounds = np.searchsorted(owner[order], np.arange(len(groups) + 1))
+    dates = _dates(key, [group[0] for group in groups])
+    batches: list[Batch] = []
+    single: list[str] = []
+    waiting = np.empty(0, dtype=np.intp)
+    for place in sorted(range(len(groups)), key=dates.__getitem__):
+        members = np.concatenate([waiting, order[bounds[place] : bounds[place + 1]]])
+        if bounds[place + 1] - bounds[place] == 1:
+            single.append(groups[place][0])
+        if len(members) < 2:
+            waiting = members
+            continue
+        waiting = np.empty(0, dtype=np.intp)
+        batches.append(Batch(groups[place][0], dates[place], members))
+    if not batches:
+        raise InvalidBags("only one row has a date; a batch needs at least 2. Check the column of dates.")
+    if len(waiting):
+        last = batches.pop()
+        batches.append(Batch(last.name, last.date, np.concatenate([last.indices, waiting])))
+    joined = f"Merged batches with one row into their neighbours: {', '.join(single[:5])}"
+    return batches, [joined + (f" and {len(single) - 5} more." if len(single) > 5 else ".")] if single else []
+
+
+def monitor_batches(monitor: Monitor, read: Inputs, batches: Sequence[Batch]) -> MonitorRun:
+    """Add batches to a monitor in order, except those that it already contains.
+
+    Parameters
+    ----------
+    monitor : a new monitor, or one with earlier batches.
+    read : the pool, as returned by the quantifier's `read`.
+    batches : batches of the pool.
+    """
+    earlier = len(monitor.dates_) if hasattr(monitor, "dates_") else 0
+    known = _known_batches(monitor) if earlier else set()
+    names, estimates, repeated = [], [], []
+    for batch in batches:
+        members = read.take(batch.indices)
+        if known and _fingerprint(batch.date, len(members), monitor.quantifier.predict(members)) in known:
+            repeated.append(batch.name)
+            continue
+        estimates.append(monitor.update(members, date=batch.date))
+        names.append(batch.name)
+    threshold = 1 / (1 - monitor.level)
+    return MonitorRun(monitor.history(), tuple(names), tuple(estimates), earlier, tuple(repeated), threshold)
+
+
+def _known_batches(monitor: Monitor) -> set[tuple[str, int, bytes]]:
+    history = monitor.history()
+    return {
+        _fingerprint(at, int(size), estimate)
+        for at, size, estimate in zip(history.dates.tolist(), history.sizes, history.estimate, strict=True)
+    }
+
+
+def _fingerprint(at: Any, size: int, estimate: FloatArray) -> tuple[str, int, bytes]:
+    """Equal for the same instances with the same date."""
+    return date_text(at), size, np.round(estimate, 9).tobytes()
+
+
+def date_text(at: Any) -> str:
+    """A date as text; midnight is omitted.
+
+    Examples
+    --------
+    >>> [date_text(np.datetime64(text, "us")) for text in ("2024-05-31", "2024-05-31T12:30")], date_text(3)
+    (['2024-05-31', '2024-05-31 12:30:00'], '3')
+    """
+    if isinstance(at, Real):
+        return f"{at:g}"
+    text = str(np.datetime64(at, "us")).replace("T", " ")
+    return re.sub(r"( 00:00:00)?\.000000$", "", text)
+
+
+def _dates(key: Key, names: Sequence[str]) -> list[Any]:
+    """The first day of each period; without periods, the column's numbers or dates."""
+    if key.period:
+        return [_first_day(name) for name in names]
+    try:
+        return [float(name) for name in names]
+    except ValueError:
+        pass
+    dates = []
+    for name in names:
+        try:
+            dates.append(_without_zone(name))
+        except (ValueError, OverflowError):
+            raise InvalidData(
+                f"{name!r} in column {key.column!r} is neither a number nor a date such as 2024-05-31. Add the "
+                f"length of a batch, for example --by {key.column}:week, and --date-format for dates in another format."
+            ) from None
+    return dates
+
+
+def _without_zone(name: str) -> str:
+    """Convert a date and time with a time zone to UTC, because NumPy has no time zones.
+
+    Examples
+    --------
+    >>> _without_zone("2024-05-31T12:30+02:00"), _without_zone("2024-05")
+    ('2024-05-31T10:30:00', '2024-05')
+    """
+    if re.search(r"T.*(Z|[+-]\d\d(:?\d\d)?)$", name):
+        return datetime.fromisoformat(name).astimezone(UTC).replace(tzinfo=None).isoformat()
+    np.datetime64(name, "us")
+    return name
+
+
+def _first_day(name: str) -> str:
+    """The first day of a period written by `period_of`.
+
+    Examples
+    --------
+    >>> [_first_day(name) for name in ("2024-05-31", "2024-W22", "2024-05", "2024-Q2", "2024")]
+    ['2024-05-31', '2024-05-27', '2024-05-01', '2024-04-01', '2024-01-01']
+    """
+    year, _, rest = name.partition("-")
+    if rest.startswith("W"):
+        return date.fromisocalendar(int(year), int(rest[1:]), 1).isoformat()
+    if rest.startswith("Q"):
+        return date(int(year), 3 * int(rest[1:]) - 2, 1).isoformat()
+    month, _, day = rest.partition("-")
+    return date(int(year), int(month or 1), int(day or 1)).isoformat()

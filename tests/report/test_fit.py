@@ -1,0 +1,62 @@
+from quanet.data.instances import InputColumns
+from quanet.report.fit import counts_sentence, counts_table, errors_table, summarize_training
+from quanet.workflows.fit import HeldOutErrors, Training
+
+
+def made_training(**changes):
+    errors = HeldOutErrors(0.0123, 0.2, 500, 100, 0.25)
+    facts = {
+        "method": "EMQ",
+        "files": ("train.csv",),
+        "inputs": InputColumns("text"),
+        "label": "label",
+        "rows": 12,
+        "counts": {"neg": 4, "pos": 6},
+        "skipped": {"no text": 2},
+        "duplicates": 2,
+        "conflicts": 1,
+        "errors": errors,
+        "holds_out": True,
+        "advice": (),
+        "seconds": 1.5,
+        "seed": 0,
+    }
+    return Training(**facts | changes)
+
+
+def test_of_many_classes_the_largest_are_shown():
+    counts = {f"c{n}": n + 1 for n in range(30)}
+    rows = counts_table(counts).rows
+    assert [name for name, _ in rows[:3]] == ["c29", "c28", "c27"]
+    assert rows[-1][0] == "19 others"
+    assert counts_sentence({"neg": 1, "pos": 3}) == "Classes: neg 1 (25.0%), pos 3 (75.0%)"
+
+
+def test_errors_are_compared_with_a_plain_count_and_a_constant_answer():
+    errors = HeldOutErrors(0.0123, 0.2, 500, 100, 0.25)
+    assert [entries[0].text for _, entries in errors_table(errors, "EMQ").rows] == [
+        "1.2 points",
+        "20.0 points",
+        "25.0 points",
+    ]
+    assert len(errors_table(errors, "CC").rows) == 2
+
+
+def test_the_report_states_errors_data_and_advice():
+    summary = summarize_training(made_training(advice=("This is a poor model.", "Label more.")))
+    assert "Expected mean error of a share: 1.2 points; of a plain count of labels (CC): 20.0 points." in summary.answer
+    [caution] = summary.cautions
+    assert (caution.severity, caution.sentence, caution.advice) == ("warning", "This is a poor model.", "Label more.")
+    [data] = [section for section in summary.sections if section.title == "Training data"]
+    assert data.paragraphs[1:] == (
+        "10 of 12 rows: 2 skipped (no text).",
+        "2 rows (20.0%) are copies of earlier ones; copies share a fold. "
+        "Check the labels: copies of 1 rows have different ones.",
+    )
+    assert summary.data()["held_out"]["error"] == 0.0123
+
+
+def test_unknown_errors_are_explained():
+    assert "since there are too few held-out instances" in summarize_training(made_training(errors=None)).answer
+    without = made_training(errors=None, holds_out=False, method="CC")
+    assert "since CC has no held-out instances" in summarize_training(without).answer

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quanet
+from quanet import EMQ, Gaussians, Monitor
+from quanet.data.periods import Key
+from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
+from quanet.workflows.monitor import Batch, make_batches, monitor_batches, resume
+
+DAYS = [f"2024-03-{day:02}" for day in range(1, 29)]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return EMQ().fit(*Gaussians(distance=3).draw([0.5, 0.5], 400, rng=0))
+
+
+def batches_of(fitted, shares, n=100, start=0):
+    """Instances that were read, and a batch a day."""
+    X = np.vstack([Gaussians(distance=3).draw([1 - p, p], n, rng=start + i)[0] for i, p in enumerate(shares)])
+    parts = np.split(np.arange(len(X)), len(shares))
+    days = DAYS[start:]
+    return fitted.read(X), [Batch(day, day, part) for day, part in zip(days, parts, strict=False)]
+
+
+@given(st.lists(st.integers(min_value=-1, max_value=6), min_size=2, max_size=30))
+def test_every_row_with_a_date_is_in_one_batch_of_two_or_more(owner):
+    codes = np.array(owner)
+    groups = [(day,) for day in DAYS[:7]]
+    if (codes >= 0).sum() < 2:
+        with pytest.raises(InvalidBags, match="only one row has a date"):
+            make_batches(Key("date", "day"), groups, codes)
+        return
+    batches, notes = make_batches(Key("date", "day"), groups, codes)
+    members = np.concatenate([batch.indices for batch in batches])
+    assert sorted(members.tolist()) == np.flatnonzero(codes >= 0).tolist()
+    assert min(len(batch.indices) for batch in batches) >= 2
+    assert [batch.date for batch in batches] == sorted(batch.date for batch in batches)
+    assert bool(notes) == ((np.bincount(codes[codes >= 0], minlength=7) == 1).any())
+
+
+def test_batches_are_in_the_order_of_time():
+    batches, _ = make_batches(Key("round"), [("10",), ("9",)], np.array([0, 0, 1, 1]))
+    assert [(batch.name, batch.date) for batch in batches] == [("9", 9.0), ("10", 10.0)]
+    batches, _ = make_batches(Key("at"), [("2024-03-01T12:00",), ("2024-02-01",)], np.array([0, 0, 1, 1]))
+    assert [batch.name for batch in batches] == ["2024-02-01", "2024-03-01T12:00"]
+    with pytest.raises(InvalidData, match="'spring' in column 'season' is neither a number nor a date"):
+        make_batches(Key("season"), [("spring",)], np.array([0, 0]))
+
+
+def test_a_change_is_found_with_what_was_before_and_after(fitted):
+    read, batches = batches_of(fitted, [0.3] * 6 + [0.7] * 6)
+    found = monitor_batches(Monitor(fitted), read, batches)
+    assert found.history.since == np.datetime64("2024-03-07")
+    assert found.changed_most == 1
+    [change] = found.history.changes
+    np.testing.assert_allclose(change.before, [0.7, 0.3], atol=0.05)
+    np.testing.assert_allclose(change.after, [0.3, 0.7], atol=0.05)
+    assert found.batches == tuple(DAYS[:12])
+
+
+def test_two_files_are_as_one_and_a_known_one_changes_nothing(fitted):
+    shares = [0.3] * 4 + [0.4] * 4
+    whole = monitor_batches(Monitor(fitted), *batches_of(fitted, shares))
+    monitor = Monitor(fitted)
+    read, batches = batches_of(fitted, shares)
+    monitor_batches(monitor, read, batches[:4])
+    apart = monitor_batches(monitor, read, batches[4:])
+    np.testing.assert_allclose(apart.history.windowed, whole.history.windowed)
+    assert (apart.earlier, len(apart.estimates)) == (4, 4)
+    again = monitor_batches(monitor, read, batches)
+    assert again.repeated == tuple(DAYS[:8])
+    assert again.estimates == ()
+    np.testing.assert_array_equal(again.history.estimate, whole.history.estimate)
+
+
+def test_other_rows_of_a_known_time_are_taken_in(fitted):
+    monitor = Monitor(fitted)
+    read, batches = batches_of(fitted, [0.3] * 3)
+    monitor_batches(monitor, read, [Batch(one.name, one.date, one.indices[:50]) for one in batches])
+    late = monitor_batches(monitor, read, [Batch(one.name, one.date, one.indices[50:]) for one in batches])
+    assert len(late.estimates) == 3
+    assert late.repeated == ()
+
+
+def test_a_monitor_is_resumed_with_its_own_model_and_settings(fitted, tmp_path):
+    monitor = Monitor(fitted, window=3)
+    monitor_batches(monitor, *batches_of(fitted, [0.3] * 2))
+    quanet.save(monitor, tmp_path / "watch")
+    assert resume(tmp_path / "watch", fitted, {"window": 3.0}, model="m").dates_.tolist() == monitor.dates_.tolist()
+    with pytest.raises(InvalidSetting, match="created with window = 3; got 4"):
+        resume(tmp_path / "watch", fitted, {"window": 4.0}, model="m")
+    other = EMQ().fit(*Gaussians(distance=3).draw([0.4, 0.6], 400, rng=0))
+    with pytest.raises(InvalidModel, match="a different model than m"):
+        resume(tmp_path / "watch", other, {}, model="m")
+    quanet.save(fitted, tmp_path / "model")
+    with pytest.raises(InvalidModel, match="contains EMQ, not a monitor"):
+        resume(tmp_path / "model", fitted, {}, model="m")
+
+
+def test_dates_that_say_their_zone_are_in_order():
+    key = Key("date")
+    names = [("2024-03-01T12:30:00Z",), ("2024-03-01T12:30:00+02:00",)]
+    batches, _ = make_batches(key, names, np.array([0, 0, 1, 1]))
+    assert [str(batch.date) for batch in batches] == ["2024-03-01T10:30:00", "2024-03-01T12:30:00"]
