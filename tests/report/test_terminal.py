@@ -92,3 +92,17 @@ def test_a_text_file_has_no_codes_and_no_spaces_at_line_ends():
     text = to_text(summarize_shares(monthly()))
     assert "\x1b" not in text
     assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_every_part_of_a_wide_table_names_its_rows_and_their_notes():
+    columns = (Column("month", left=True), *(Column(f"class {c}") for c in range(12)), Column("note", left=True))
+    entries = (
+        TableEntry("2024-05"),
+        *(TableEntry("12.3", detail="11.1 to 13.4") for _ in range(12)),
+        TableEntry("few"),
+    )
+    table = Table("Shares", columns, (("camera", entries),), corner="product")
+    text = to_text(Summary("Shares", "An answer.", sections=(Section("By product", tables=(table,)),)))
+    rows = [line for line in text.splitlines() if "12.3" in line]
+    assert len(rows) > 1
+    assert all(line.split()[:2] == ["camera", "2024-05"] and line.split()[-1] == "few" for line in rows)

@@ -1,6 +1,6 @@
 """Answers on a terminal, and in text files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
 from math import isfinite
@@ -85,7 +85,7 @@ def _finding(finding: Finding) -> RenderableType:
 
 
 def _table(table: Table, console: Console) -> Iterator[RenderableType]:
-    """A table; one that is too wide loses its strips, then its spare columns, and at last comes in parts."""
+    """A table; one that is too wide loses its strips, then its spare columns, and at last is split into parts."""
     for part in _fitting(replace(table, rows=table.rows[:MOST_ROWS], strips=table.strips[:MOST_ROWS]), console):
         yield _rich(part)
     if len(table.rows) > MOST_ROWS:
@@ -107,14 +107,25 @@ def _fitting(table: Table, console: Console) -> list[Table]:
     for candidate in (needed, replace(needed, strips=())):
         if fits(candidate):
             return [candidate]
+    return _split_columns(needed, fits) or [needed]
+
+
+def _split_columns(table: Table, fits: Callable[[Table], bool]) -> list[Table]:
+    """Parts of a table with some of its numbers each; texts, which name a row or are notes on it, are in all parts."""
+    texts = [i for i, column in enumerate(table.columns) if column.left]
+
+    def part(columns: Sequence[int]) -> Table:
+        return table.part(sorted({*texts, *columns}))
+
     packs: list[list[int]] = []
-    for group in needed.groups:
-        for unit in [group] if fits(needed.part(group)) else [[i] for i in group]:
-            if packs and fits(needed.part([*packs[-1], *unit])):
+    for group in table.groups:
+        numbers = [i for i in group if i not in texts]
+        for unit in [numbers] if fits(part(numbers)) else [[i] for i in numbers]:
+            if packs and fits(part([*packs[-1], *unit])):
                 packs[-1] += unit
-            else:
+            elif unit:
                 packs.append(list(unit))
-    return [needed.part(pack) for pack in packs] or [needed]
+    return [part(pack) for pack in packs]
 
 
 def _rich(table: Table) -> RichTable:
