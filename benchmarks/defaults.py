@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from quanet import APP, EMQ, PACC, UPP, Dataset, TextClassifier, evaluate
 from quanet.classifiers.calibration import METHODS, fit_weights
 from quanet.classifiers.cross_fitting import cross_fit
-from quanet.classifiers.text import VIEWS
+from quanet.classifiers.text import DEFAULT_VIEWS
 from quanet.simplex import encode
 
 Errors = dict[str, tuple[float, ...]]
@@ -78,14 +78,17 @@ def views(data: Dataset, learn: np.ndarray, held: np.ndarray, cv: int) -> Errors
     codes = encode(y[learn], data.classes)
     logs = {}
     single = TfidfVectorizer(ngram_range=(1, 2), min_df=3 if len(learn) >= 1000 else 1, sublinear_tf=True)
-    classifiers = {view: TextClassifier(views=(view,)) for view in VIEWS}
+    classifiers = {view: TextClassifier(views=(view,)) for view in DEFAULT_VIEWS}
     classifiers[BEFORE] = make_pipeline(single, LogisticRegression(C=10, max_iter=1000))
     for name, classifier in classifiers.items():
         fitted, posteriors, rows = cross_fit(classifier, texts[learn], codes, data.classes, cv=cv)
         logs[name] = np.log(posteriors), np.log(fitted.predict_proba(texts[held]))
     protocol = APP(repeats=20) if k == 2 else UPP(bag_size=500, repeats=400)
     found = {}
-    for chosen in [(BEFORE,), *(some for size in range(1, len(VIEWS) + 1) for some in combinations(VIEWS, size))]:
+    for chosen in [
+        (BEFORE,),
+        *(some for size in range(1, len(DEFAULT_VIEWS) + 1) for some in combinations(DEFAULT_VIEWS, size)),
+    ]:
         ways = {"evenly": np.full(len(chosen), 1 / len(chosen))}
         if len(chosen) > 1:
             ways["weighted"] = fit_weights([logs[view][0] for view in chosen], codes[rows])

@@ -1,5 +1,20 @@
+import pytest
 from hypothesis import settings
 
+from quanet.drift.scale import without_drift
+
 # A first call compiles, so a deadline would measure the compiler; the same examples every time, so a failure stays.
-settings.register_profile("quanet", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("quanet", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("quanet")
+
+ESTIMATES_ONLY = {"classifiers", "data", "experiments", "labels", "methods"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def drift_where_it_matters(request):
+    """Estimates do not depend on the drift scale, so tests that are about them alone are faster without it."""
+    if request.path.parent.name not in ESTIMATES_ONLY:
+        yield
+        return
+    with without_drift():
+        yield

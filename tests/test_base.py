@@ -11,9 +11,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from quanet import ACC, CC, EMQ, PACC, PCC, Gaussians
-from quanet.base import AggregativeQuantifier
 from quanet.classifiers.cross_fitting import check_posteriors, cross_fit
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.methods.aggregative import AggregativeQuantifier
 
 SOURCE = Gaussians(k=2, distance=3.0)
 X, CODES = SOURCE.draw([0.6, 0.4], 200, rng=0)

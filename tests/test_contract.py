@@ -75,8 +75,9 @@ from quanet import (
     check_quantifier,
 )
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.base import Quantifier
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.methods.aggregative import AggregativeQuantifier
 
 METHODS = [TrainPrevalence(), CC(), PCC(), ACC(), PACC(), EMQ(), EMQ(solver="em"), EMQ(calibration=None), PACC(cv=0.4)]
 METHODS += [SVMKLD(), SVMNKLD(), SVMQ(C=10.0), SVMAE(), SVMRAE(), OneVsRest(EMQ()), OneVsRest(SVMQ())]

@@ -29,10 +29,10 @@ from quanet import (
     KDEyML,
     OneVsRest,
 )
-from quanet.base import AggregativeQuantifier
 from quanet.classifiers.cross_fitting import cross_fit, resolve_classifier
 from quanet.errors import QuanetWarning
 from quanet.held_out import knowledge
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.metrics import absolute_error
 from quanet.simplex import prevalence_of
 

@@ -1,7 +1,6 @@
 """The public names of quanet: the only list. `__init__.py` reads it and imports each name when it is first used."""
 
 from quanet.bags import Bags as Bags
-from quanet.base import AggregativeQuantifier as AggregativeQuantifier
 from quanet.base import Quantifier as Quantifier
 from quanet.catalogue.listing import list_methods as list_methods
 from quanet.classifiers.calibration import calibrate as calibrate
@@ -37,6 +36,7 @@ from quanet.held_out import HeldOut as HeldOut
 from quanet.labels.few_labels import refine as refine
 from quanet.labels.judges import correct_rate as correct_rate
 from quanet.labels.label_plans import plan_labels as plan_labels
+from quanet.methods.aggregative import AggregativeQuantifier as AggregativeQuantifier
 from quanet.methods.baseline import TrainPrevalence as TrainPrevalence
 from quanet.methods.cde import CDE as CDE
 from quanet.methods.counting import ACC as ACC

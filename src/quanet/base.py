@@ -2,34 +2,27 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from copy import copy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags, check_not_empty
-from quanet.classifiers.cross_fitting import (
-    check_labels,
-    check_posteriors,
-    cross_fit_with_gap,
-    fit_classifier,
-    is_given,
-    posteriors_of,
-    resolve_classifier,
-    without_single,
-)
+from quanet.classifiers.cross_fitting import check_labels, without_single
 from quanet.data.columns import describe_variants
 from quanet.data.instances import Inputs
-from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
+from quanet.drift.parts import check_groups
+from quanet.drift.scale import DriftScale, is_wanted, learn_scale
+from quanet.errors import InvalidData, QuanetWarning
 from quanet.held_out import HeldOut, shrinkage_of, warn_of_shrinkage
 from quanet.metrics import absolute_error
 from quanet.parameters import Constraints, check_parameters
-from quanet.simplex import classes_of, count, encode, one_hot, prevalence_of
+from quanet.simplex import classes_of, count, encode, prevalence_of
 
 if TYPE_CHECKING:
     from quanet.uncertainty.regions import Interval
@@ -39,7 +32,7 @@ class Quantifier(BaseEstimator, ABC):
     """Base class of all quantifiers.
 
     A quantifier works in three steps. `read` runs the classifier on each instance, once. `rows` turns its output into
-    what the method needs. `aggregate` turns any stack of bags of rows into prevalences. A subclass defines `fit`,
+    what the method needs. `aggregate` turns any stack of bags of rows into prevalences. A subclass defines `_fit`,
     `_read` and `_aggregate`, and `rows` if the method needs something other than the output of `read`.
 
     Attributes
@@ -51,6 +44,8 @@ class Quantifier(BaseEstimator, ABC):
         Intervals are calibrated on them, and `relearn` replaces them. None if the method does not need any, such as CC.
     shrinkage_ : how far estimates are moved towards `prior_` because the classifier hardly separates the classes, from
         0 (not at all, the usual case) to 1 (`quanet.held_out`).
+    drift_ : `DriftScale`, how many points of bias to expect on data that differ from the training data. None in models
+        saved by older versions.
     left_out_ : labels of classes with a single instance, which cannot be learned; they are not in `classes_`.
     """
 
@@ -62,13 +57,42 @@ class Quantifier(BaseEstimator, ABC):
     held_out_: HeldOut | None = None
     shrinkage_: float = 0.0  # a default for models saved by older versions
     left_out_: tuple[Any, ...] = ()
+    drift_: DriftScale | None = None
 
     # Whether the first k columns of what `read` returns are posteriors.
     reads_posteriors: ClassVar[bool] = False
 
-    @abstractmethod
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Learn from instances X (n of them) and their labels y (n,)."""
+    def fit(self, X: Any, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
+        """Learn from labelled instances, and learn the drift scale (`quanet.drift.scale`).
+
+        Parameters
+        ----------
+        X : instances: texts, a matrix of numbers (n, d), or what the classifier reads.
+        y : (n,) their labels.
+        groups : (n,) parts of the data that differ, such as products or months. Each is left out once, to see how large
+            the bias is on data of a new kind. None finds such parts by clustering. With fewer than 1,000 instances, the
+            typical bias of other datasets is used instead.
+        """
+        if groups is not None:
+            check_groups(groups, _num_samples(X))  # before the work
+        self._fit(X, y)
+        self.__dict__.pop("drift_", None)  # of an earlier fit
+        if is_wanted():
+            self.learn_drift(X, y, groups)
+        return self
+
+    def _fit(self, X: Any, y: ArrayLike) -> None:
+        """What the method learns from instances X and their labels y (n,)."""
+        raise NotImplementedError(f"{type(self).__name__} must define `_fit`: instances and labels.")
+
+    def learn_drift(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> None:
+        """Learn the drift scale `drift_` from the instances that the quantifier was fitted to; `fit` calls it."""
+        labels = check_labels(y, _num_samples(X))
+        names = None if groups is None else check_groups(groups, len(labels))
+        kept = np.flatnonzero(np.isin(labels, self.classes_))
+        if len(kept) < len(labels):  # classes with a single instance
+            X, labels, names = _safe_indexing(X, kept), labels[kept], None if names is None else names[kept]
+        self.drift_ = learn_scale(self, X, encode(labels, self.classes_), names)
 
     def read(self, X: Any) -> Inputs:
         """Run the classifier, once: its output for each instance, such as posteriors, (n, d).
@@ -90,7 +114,8 @@ class Quantifier(BaseEstimator, ABC):
         if isinstance(X, Inputs):
             return X
         check_is_fitted(self, "classes_")
-        return Inputs(self._read(X))
+        values = self._read(X)
+        return Inputs(values, None if self.drift_ is None else self.drift_.describe(X, values))
 
     @abstractmethod
     def _read(self, X: Any) -> FloatArray:
@@ -105,7 +130,7 @@ class Quantifier(BaseEstimator, ABC):
 
     def represent(self, X: Any) -> FloatArray:
         """One row per instance: ``rows(read(X))``, (n, d)."""
-        return self.rows(self.read(X).values)
+        return self.rows(X.values if isinstance(X, Inputs) else self._read(X))
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """Estimate the prevalences of any stack of bags of rows: (..., n, d) -> (..., k).
@@ -163,6 +188,25 @@ class Quantifier(BaseEstimator, ABC):
         """
         return self
 
+    def left_out_inputs(self, X: Any, codes: IntArray, folds: list[tuple[IntArray, IntArray]]) -> Any:  # noqa: ARG002
+        """Inputs (m, d) of the held-out instances of each fold, read by classifiers that have not seen them.
+
+        The drift scale is learned from them: a list with one array per fold. None if the method does not cross-fit a
+        classifier.
+        """
+        return None
+
+    def review_parts(self, parts: list[tuple[FloatArray, IntArray]]) -> None:
+        """Decide what needs instances of a new kind: rows (m, d) and classes (m,) of each part that was left out."""
+
+    def shares_folds(self) -> bool:
+        """Whether the classifier fits several folds in shared passes, so that more of them cost little."""
+        return False
+
+    def is_precomputed(self) -> bool:
+        """Whether the instances are posteriors, perhaps with further columns."""
+        return isinstance(getattr(self, "classifier", None), str)
+
     def _keep_held_out(self, held_out: HeldOut) -> None:
         """Set `held_out_`, and set `shrinkage_` from how well the classifier separates the held-out instances."""
         self.held_out_ = held_out.compact()
@@ -210,90 +254,3 @@ class Quantifier(BaseEstimator, ABC):
         self.prior_ = count(codes, len(self.classes_)) / len(codes)
         self.n_instances_ = len(codes)
         return codes
-
-
-class AggregativeQuantifier(Quantifier):
-    """Base class of quantifiers whose rows are posteriors of a classifier.
-
-    A subclass defines `_aggregate`, and `_fit_aggregation` if it learns from out-of-fold posteriors. If it defines
-    `aggregate` instead of `_aggregate`, its estimates are never shrunk.
-
-    Parameters
-    ----------
-    classifier : any scikit-learn classifier. None means logistic regression for numbers and `TextClassifier` for texts.
-        ``FrozenEstimator(classifier)`` is not fitted again; X should then be data it has not seen. "precomputed" means
-        that X is the matrix of posteriors (n, k). Columns of a table are matched to the classes by name; those of an
-        array are in the sorted order of the labels, as in `classes_`.
-    cv : how out-of-fold posteriors are computed: a number of folds, a held-out fraction between 0 and 1, or a
-        scikit-learn splitter. The final classifier is fitted to all data. Folds follow the order of the data:
-        neighbours (reviews of one product, posts of one day) stay together, so that posteriors are as good as on new
-        products and days. If new data resemble a random part of the old data, ``StratifiedKFold(5, shuffle=True)`` is
-        better. Copies of the same instance are always in the same fold (`quanet.data.duplicates`).
-    """
-
-    # Whether one-hot rows of predicted labels are enough, for a classifier without posteriors.
-    _counts_labels: ClassVar[bool] = False
-    # Whether perfect posteriors of 0 and 1 give the true prevalences; False if the method regularises its estimates.
-    _exact: ClassVar[bool] = True
-    reads_posteriors: ClassVar[bool] = True
-
-    def __init__(self, classifier: Any = None, *, cv: Any = 5) -> None:
-        self.classifier = classifier
-        self.cv = cv
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the classifier to instances X and labels y (n,), and learn the errors of its posteriors."""
-        X, y = self._learnable(X, y)
-        codes = self._learn_labels(X, y)
-        classifier = resolve_classifier(self.classifier, X, self.classes_)
-        if not (hasattr(classifier, "predict_proba") or self._counts_labels):
-            raise InvalidSetting(
-                f"{type(self).__name__} needs posteriors, but {classifier} has no predict_proba. "
-                f"Wrap it: CalibratedClassifierCV({type(classifier).__name__}())."
-            )
-        if not self._learns_from_posteriors():
-            self.classifier_ = fit_classifier(classifier, X, self.classes_[codes])
-            return self
-        fitted = cross_fit_with_gap(classifier, X, codes, self.classes_, cv=self.cv)
-        self.classifier_, posteriors, held = fitted.classifier, fitted.posteriors, fitted.positions
-        unseen = count(codes[held], len(self.classes_)) == 0
-        if unseen.any():
-            raise InvalidData(
-                f"class {self.classes_[unseen].tolist()[0]!r} has no instance in the held-out part that "
-                f"{type(self).__name__} learns from. Hold out a larger fraction, or pass a number of folds as cv."
-            )
-        self._fit_aggregation(posteriors, codes[held])
-        self._keep_held_out(HeldOut(posteriors, codes[held], len(self.classes_), fitted.groups, fitted.fold_gap))
-        return self
-
-    def _read(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "classifier_")
-        return posteriors_of(self.classifier_, X, self.classes_)
-
-    def rows(self, inputs: ArrayLike) -> FloatArray:
-        """Checked posteriors: (n, k) -> (n, k)."""
-        return check_posteriors(np.asarray(inputs, dtype=float), len(self.classes_))
-
-    def relearn(self, inputs: FloatArray, codes: IntArray) -> Quantifier:
-        """A copy that has learned from other held-out posteriors (m, k) of classes (m,)."""
-        if not self._learns_from_posteriors():
-            return self
-        return copy(self).fit_aggregation(inputs, codes)
-
-    def _readings(self, posteriors: FloatArray) -> FloatArray:
-        return one_hot(posteriors) if self._counts_labels else posteriors
-
-    def needs_folds(self) -> bool:
-        """Whether `fit` uses folds: if the method learns from posteriors and the classifier is not already fitted."""
-        return self._learns_from_posteriors() and not is_given(self.classifier)
-
-    def _learns_from_posteriors(self) -> bool:
-        return not self._fit_aggregation.__qualname__.startswith("AggregativeQuantifier.")
-
-    def fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> Self:
-        """Learn the errors of posteriors from held-out posteriors (m, k) and their classes (m,), in place."""
-        self._fit_aggregation(posteriors, codes)
-        return self
-
-    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        """Learn from posteriors (m, k) of instances that the classifier has not seen, and their classes (m,)."""

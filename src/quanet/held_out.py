@@ -22,6 +22,7 @@ from scipy.stats import chi2
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.data.duplicates import first_copies, independent_size
+from quanet.drift.scale import without_drift
 from quanet.errors import QuanetWarning
 from quanet.simplex import count, draw_uniformly, to_counts
 
@@ -239,8 +240,8 @@ def credibility(quantifier: Any, inputs: FloatArray, codes: IntArray) -> float:
 
 @contextmanager
 def members_are_quiet() -> Iterator[None]:
-    """Suppress the warnings about shrinkage while members of a method are fitted; the method warns once for all."""
-    with warnings.catch_warnings():
+    """Fit members of a method: without warnings about shrinkage, since the method warns once, and without drift."""
+    with warnings.catch_warnings(), without_drift():
         warnings.filterwarnings("ignore", "The classifier (hardly|does not) separate", QuanetWarning)
         yield
 

@@ -5,10 +5,11 @@ import pytest
 
 import quanet
 from quanet import Gaussians
-from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.base import Quantifier
 from quanet.catalogue.listing import list_methods, listed_methods
 from quanet.errors import InvalidData
 from quanet.methods.about import FAMILIES, About
+from quanet.methods.aggregative import AggregativeQuantifier
 
 ROOT = Path(__file__).parents[2]
 

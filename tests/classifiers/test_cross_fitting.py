@@ -1,11 +1,14 @@
 """Cross-fitting, and the fold gap: how it is measured and closed."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from quanet import EMQ, PACC, TextClassifier, WordBags, load, save
-from quanet.classifiers.cross_fitting import cross_fit, cross_fit_with_gap, measure_fold_gap
-from quanet.uncertainty.relearning import as_full_fit, close_fold_gap
+from quanet import ACC, BBSE, EMQ, PACC, RLLS, TextClassifier, WordBags, load, save
+from quanet.classifiers.cross_fitting import CrossFit, cross_fit, cross_fit_with_gap
+from quanet.classifiers.fold_gap import ENOUGH_OF_CLASS, close_fold_gap, measure_fold_gap
+from quanet.uncertainty.relearning import as_full_fit
 
 CODES = np.repeat([0, 1], 200)
 
@@ -73,8 +76,8 @@ def test_two_folds_cannot_tell(words):
     assert cross_fit_with_gap(TextClassifier(views=["words"]), texts, codes, classes, cv=2).fold_gap is None
 
 
-def test_it_is_kept_and_used_for_intervals_and_not_for_estimates(words, tmp_path):
-    texts, labels = words
+def test_few_instances_of_a_class_move_intervals_but_not_estimates(words, tmp_path):
+    texts, labels = words  # 60 of each class in two of five folds
     fitted = PACC(TextClassifier(views=["words"])).fit(texts, labels)
     moved = as_full_fit(fitted)
     assert moved is not fitted
@@ -85,6 +88,40 @@ def test_it_is_kept_and_used_for_intervals_and_not_for_estimates(words, tmp_path
     save(fitted, tmp_path / "model")
     again = load(tmp_path / "model").predict_interval(texts[:80])
     np.testing.assert_allclose(again.lower, found.lower)
+
+
+@pytest.mark.parametrize("rarest", [ENOUGH_OF_CLASS - 1, ENOUGH_OF_CLASS])
+def test_rates_are_learned_with_the_gap_closed_if_enough_instances_show_it(rarest):
+    rows = posteriors(1.3)
+    gap = measure_fold_gap(posteriors(1.0), rows, CODES, (0.6, 0.8))
+    found = CrossFit(None, rows, np.arange(len(CODES)), gap, None, rarest).as_full_fit(CODES)
+    np.testing.assert_array_equal(found, close_fold_gap(rows, CODES, gap) if rarest == ENOUGH_OF_CLASS else rows)
+
+
+@pytest.fixture(scope="module")
+def many_words():
+    return WordBags().draw([0.5, 0.5], 560, rng=0)  # 112 of each class in two of five folds
+
+
+@pytest.mark.parametrize("method", [PACC, RLLS, partial(BBSE, outputs="soft")])
+def test_mean_posteriors_of_a_class_are_those_of_the_final_classifier(many_words, method):
+    fitted = method(TextClassifier(views=["words"])).fit(*many_words)
+    held_out = fitted.held_out_.doubles()
+    closed = as_full_fit(fitted)
+    of_folds = fitted.relearn(held_out.inputs, held_out.codes)
+    name = "rates_" if method is PACC else "joint_"
+    np.testing.assert_allclose(getattr(closed, name), getattr(fitted, name), atol=1e-6)
+    assert np.trace(getattr(fitted, name)) > np.trace(getattr(of_folds, name)) + 1e-3
+
+
+@pytest.mark.parametrize("method", [ACC, BBSE, EMQ])
+def test_methods_of_labels_and_likelihoods_learn_from_the_folds(many_words, method):
+    texts, labels = many_words
+    fitted = method(TextClassifier(views=["words"])).fit(texts, labels)
+    held_out = fitted.held_out_.doubles()
+    assert held_out.fold_gap is not None
+    of_folds = fitted.relearn(held_out.inputs, held_out.codes)
+    np.testing.assert_allclose(of_folds.predict(texts[:80]), fitted.predict(texts[:80]), atol=1e-6)
 
 
 def test_where_it_is_not_known_a_quantifier_is_as_it_is():

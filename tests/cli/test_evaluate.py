@@ -50,6 +50,16 @@ def test_the_screen_shows_the_answer_first(call, model, file):
     assert "Bags have 150 instances instead of 500, because the file has 300 labelled instances." in err
 
 
+def test_drift_is_reported_unless_it_is_not_wanted(call, model, file):
+    words = ("evaluate", model, file, "--repeats", "3", "--bag-size", "60")
+    said, plain = (json.loads(call(*words, *more)[1]) for more in ((), ("--no-drift",)))
+    assert sum(said["drift"]["states"].values()) == pytest.approx(1)
+    assert said["drift"]["states"]["unknown"] == 0
+    assert said["drift"]["with"]["width"] >= said["drift"]["without"]["width"]
+    assert plain["drift"] is None
+    assert plain["methods"][0]["coverage"] == pytest.approx(said["drift"]["without"]["coverage"])
+
+
 def test_a_files_own_groups_can_be_the_bags(call, model, file, tmp_path):
     code, out, _ = call(
         *("evaluate", model, file, "--protocol", "by:date:month", "--bags", "bags.csv", "--report", "report.json"),

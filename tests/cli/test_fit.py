@@ -237,3 +237,59 @@ def test_errors_that_cannot_be_measured_are_not_made_up(call, tmp_path, method, 
     assert code == 0
     assert f"Expected errors are unknown, since {why} instances" in err
     assert facts_of(tmp_path / "model")["held_out"] == {}
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory):
+    """1,200 labelled reviews of four products over four quarters."""
+    texts, labels = draw(0.5, 1200, 3)
+    order = np.random.default_rng(0).permutation(1200)
+    table = pd.DataFrame({"review": np.array(texts, dtype=object)[order], "sentiment": labels[order]})
+    table["product"] = [f"p{n % 4}" for n in range(1200)]
+    table["review"] += " about " + table["product"]
+    table["date"] = [f"{1 + n % 28:02}.{1 + 3 * (n // 300):02}.2024" for n in range(1200)]
+    table["same"] = "all"
+    path = tmp_path_factory.mktemp("grouped") / "train.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+FIT = ("--text", "review", "--label", "sentiment", "--method", "EMQ", "-o", "model")
+
+
+def test_groups_are_left_out_to_learn_the_drift_scale(call, grouped, tmp_path):
+    code, _, err = call("fit", grouped, "--groups", "product", *FIT)
+    assert code == 0, err
+    sentence = "n 4 groups of the training data, each left out once, the estimate was off by"
+    assert f"Drift: o{sentence}" in err
+    drift = facts_of(tmp_path / "model")["drift"]
+    assert (drift["kind"], drift["parts"]) == ("groups", 4)
+    assert drift["bias"] >= 0
+    assert f"## Drift\n\nO{sentence}" in (tmp_path / "model" / "README.md").read_text()
+    code, out, _ = call("info", "model", "--json")
+    assert json.loads(out)["drift"].startswith(f"O{sentence}")
+
+
+def test_groups_may_be_periods_of_dates(call, grouped, tmp_path):
+    code, _, err = call("fit", grouped, "--groups", "date:quarter", "--date-format", "%d.%m.%Y", *FIT)
+    assert code == 0, err
+    drift = facts_of(tmp_path / "model")["drift"]
+    # Quarters of one source may not differ at all; either way it is reported.
+    assert drift["kind"] == "groups" or "groups differ from the other training data" in drift["sentence"]
+
+
+def test_groups_that_cannot_be_used_are_a_warning(call, grouped, tmp_path):
+    code, _, err = call("fit", grouped, "--groups", "same", *FIT)
+    assert code == 0, err
+    [line] = [line for line in err.splitlines() if "do not show what drift may cost" in line]
+    assert "there is one group only, all. The bias that is typical of other datasets is used instead." in line
+    assert facts_of(tmp_path / "model")["drift"]["kind"] == ""
+
+
+def test_groups_of_an_unknown_column_or_period_are_an_error(call, grouped):
+    code, _, err = call("fit", grouped, "--groups", "produkt", *FIT)
+    assert code == 1
+    assert "has no column 'produkt'. Its columns are 'product'" in one_line(err)
+    code, _, err = call("fit", grouped, "--groups", "date:querter", *FIT)
+    assert code == 2
+    assert "--groups" in err

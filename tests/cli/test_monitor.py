@@ -64,6 +64,8 @@ def test_no_change_is_no_alarm(call, model, weeks):
     assert said["answer"].startswith("No change in 5 batches: positive is at ")
     assert said["answer"] in err
     assert len(said["readings"]) == 2 * 5
+    assert {one["state"] for one in said["readings"]} <= {"trusted", "widened"}
+    assert all(0 <= one["drift"] < 0.2 for one in said["readings"])
     assert said["threshold"] == pytest.approx(20)
 
 

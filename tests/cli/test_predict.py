@@ -32,7 +32,9 @@ def test_groups_by_values_and_by_months_of_dates(call, model, files):
     assert code == 0
     assert "720 of 720 rows in 6 groups" in err
     table = pd.read_csv(io.StringIO(out))
-    assert table.columns.tolist() == ["product", "date", "class", "estimate", "lower", "upper", "n", "counted", "note"]
+    values = ["estimate", "lower", "upper", "n", "counted", "drift", "state", "labels", "note"]
+    assert table.columns.tolist() == ["product", "date", "class", *values]
+    assert set(table["state"]) <= {"trusted", "widened", "refused"}
     assert table["date"].tolist()[::2] == ["2024-01", "2024-02", "2024-03"] * 2
     assert (table["n"] == 120).all()
     assert ((table["lower"] <= table["estimate"]) & (table["estimate"] <= table["upper"])).all()
@@ -56,6 +58,21 @@ def test_the_same_from_every_format_and_from_standard_input(call, model, files, 
     assert json.loads(out)["total"] == expected
 
 
+def test_intervals_can_leave_drift_out(call, model, files):
+    words = ("predict", model, files / "new.csv", "--by", "product", "-q")
+    included, left_out = json.loads(call(*words)[1]), json.loads(call(*words, "--no-drift")[1])
+    assert {"state", "labels"} <= set(included["groups"][0]) & set(included["total"])
+    assert "state" not in left_out["groups"][0]
+    for group, narrow in zip(included["groups"], left_out["groups"], strict=True):
+        for name, found in group["classes"].items():
+            plain = narrow["classes"][name]
+            assert found["estimate"] == plain["estimate"]
+            assert found["lower"] <= plain["lower"] <= plain["upper"] <= found["upper"]
+            assert found["drift"] > 0
+            assert plain["drift"] is None
+    assert "contents" not in {one["name"] for one in left_out["diagnosis"]}
+
+
 def test_chunks_change_nothing(call, model, files, monkeypatch):
     words = ("predict", model, files / "new.csv", "--by", "date:month", "-q")
     whole = call(*words)[1]
@@ -67,7 +84,7 @@ STARTS = {
     "csv": b"product,class,estimate",
     "json": b'{\n "source":',
     "parquet": b"PAR1",
-    "txt": b"positive 55.0 % (53.8 to 56.1 %)",
+    "txt": b"positive 55.0 % (",
     "html": b"<!doctype html>",
     "md": b"# Shares in ",
 }
@@ -125,7 +142,7 @@ def test_small_groups_are_answered_and_marked(call, model, tmp_path):
     assert (alone["lower"], alone["upper"], groups["single"]["small"]) == (0.0, 1.0, True)
     assert groups["pair"]["small"]
     code, out, _ = call("predict", model, "new.csv", "--by", "shop", "--format", "csv", "-q")
-    assert out.splitlines()[-1].endswith(",few")
+    assert out.splitlines()[-1].endswith(',0,"few, unknown"')
 
 
 def test_another_name_of_the_only_text_column_is_guessed(call, model, files, tmp_path):

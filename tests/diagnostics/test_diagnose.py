@@ -8,14 +8,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from quanet import ACC, CC, EMQ, PACC, SVMQ, Gaussians, QuaNet, TextClassifier, WordBags, diagnose
-from quanet.diagnostics.diagnose import prior_shift_p_value
 from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
 from quanet.diagnostics.text_drift import unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
 
 X, Y = Gaussians().draw([0.5, 0.5], 1500, rng=0)
 FITTED = EMQ().fit(X, Y)
-NAMES = ["prior shift", "prevalence", "classifier", "bag size", "sureness"]
+NAMES = ["prior shift", "prevalence", "classifier", "bag size", "sureness", "contents"]
 
 
 @pytest.mark.parametrize("method", [EMQ(), PACC(), ACC(), QuaNet(max_epochs=1, random_state=0)], ids=repr)
@@ -27,14 +26,6 @@ def test_a_sound_bag_raises_no_alarm_with_any_method(method):
     assert found["prevalence"].severity == found["bag size"].severity == found["classifier"].severity == "ok"
     # At the usual level one sound bag of twenty is an alarm, and with few held-out instances some more.
     assert diagnose(fitted, bag, level=0.99)["prior shift"].severity == "ok"
-
-
-def test_the_test_for_prior_shift_can_be_had_alone():
-    for bag in (X[:200], 0 * X[:200]):
-        assert prior_shift_p_value(FITTED, bag, random_state=4) == pytest.approx(
-            diagnose(FITTED, FITTED.read(bag), random_state=4)["prior shift"].numbers["p_value"]
-        )
-    assert prior_shift_p_value(CC().fit(X, Y), X[:50]) is None
 
 
 def test_prior_shift_is_noted_as_another_prevalence_and_no_more():
@@ -49,9 +40,12 @@ def test_prior_shift_is_noted_as_another_prevalence_and_no_more():
 def test_drift_raises_the_alarm_and_says_what_to_do():
     bag, _ = Gaussians().draw([0.5, 0.5], 500, rng=1)
     found = diagnose(FITTED, 0.3 * bag)
-    assert found["prior shift"].severity == found.severity == "alarm"
-    assert "refine" in found["prior shift"].advice
-    assert found["sureness"].severity == "warning"
+    assert found["contents"].severity == found.severity == "alarm"
+    assert "refine" in found["contents"].advice
+    # One alarm is enough: the interval of a refused bag includes what does not fit.
+    assert found["prior shift"].severity == "note"
+    assert found["prior shift"].numbers["points"] < 100 * found["prior shift"].numbers["half_width"]
+    assert found["sureness"].severity == "note"
     assert "less confident" in found["sureness"].sentence
 
 
@@ -114,15 +108,16 @@ def test_held_out_texts_say_how_many_new_words_are_usual():
 def test_a_method_that_keeps_nothing_says_so_or_takes_held_out_instances():
     counted = CC().fit(X, Y)
     bag, _ = Gaussians().draw([0.5, 0.5], 500, rng=7)
-    [finding] = diagnose(counted, bag)
+    finding, contents = diagnose(counted, bag)
     assert finding.severity == "note"
     assert "X_held" in finding.advice
+    assert contents.name == "contents"
     held = Gaussians().draw([0.5, 0.5], 800, rng=3)
     assert [one.name for one in diagnose(counted, bag, X_held=held[0], y_held=held[1])] == NAMES
 
 
 def test_a_method_without_posteriors_names_one_with():
-    [finding] = diagnose(SVMQ().fit(X[:300], Y[:300]), X[:100])
+    finding = diagnose(SVMQ().fit(X[:300], Y[:300]), X[:100])[0]
     assert "does not use posteriors" in finding.sentence
 
 
@@ -168,4 +163,4 @@ def test_one_instance_is_told_what_cannot_be_checked():
     found = diagnose(FITTED, X[:1])
     assert [one.name for one in found] == ["bag size"]
     assert found.severity == "alarm"
-    assert "prior shift, prevalence, classifier and confidence cannot be checked" in found[0].sentence
+    assert "prior shift, prevalence, classifier, confidence and drift cannot be checked" in found[0].sentence

@@ -24,9 +24,10 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC, LinearSVC
 
 from quanet import ACC, APP, CC, EMQ, PACC, PCC, PWK, Gaussians, TextClassifier, TrainPrevalence, load, save
-from quanet.base import AggregativeQuantifier
+from quanet.methods.aggregative import AggregativeQuantifier
+from quanet.persist.facts import model_facts
 from quanet.persist.load import Reader
-from quanet.persist.trust import Trust
+from quanet.persist.trust import Trust, canonical_json, digest
 from quanet.persist.writer import Writer
 
 METHODS = [TrainPrevalence, CC, PCC, ACC, PACC, EMQ]
@@ -278,3 +279,20 @@ def test_neighbours_of_texts_keep_their_terms(tmp_path):
     quantifier = PWK(3).fit(texts, labels)
     save(quantifier, tmp_path / "model")  # a sparse matrix among them
     assert load(tmp_path / "model").predict(texts[:7]).tolist() == quantifier.predict(texts[:7]).tolist()
+
+
+@pytest.mark.parametrize("name", ["TermProfile", "Contents"])
+def test_what_older_versions_saved_and_is_not_used_any_more_is_left_out(tmp_path, name):
+    texts, labels = [f"{word} film {n}" for n in range(20) for word in ("good", "bad")], ["yes", "no"] * 20
+    quantifier = EMQ(TextClassifier(views=["words"])).fit(texts, labels)
+    save(quantifier, tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_bytes())
+    profile = {"$object": name, "id": 99, "state": {"means": [1.0], "counts": {"$array": "nowhere"}}}
+    config["model"]["state"]["classifier_"]["state"]["contents_"] = profile
+    config.pop("sha256")
+    path.write_text(json.dumps(config | {"sha256": digest(canonical_json(config))}))
+    again = load(tmp_path / "model")
+    assert not hasattr(again.classifier_, "contents_")
+    np.testing.assert_array_equal(again.predict(texts), quantifier.predict(texts))
+    assert model_facts(tmp_path / "model").method == "EMQ"

@@ -11,8 +11,10 @@ from quanet.monitoring.history import Change
 from quanet.report.bag_charts import coverage_chart
 from quanet.report.compare import summarize_comparison
 from quanet.report.correct import summarize_correction
-from quanet.report.evaluate import _coverage_sentence, summarize_evaluation
+from quanet.report.evaluate import _coverage_sentence, bag_rows, summarize_evaluation
 from quanet.report.monitor import summarize_history
+from quanet.uncertainty.widening import Drift
+from quanet.workflows.evaluate import covers
 from tests.report.made_answers import (
     made_comparison,
     made_correction,
@@ -49,6 +51,62 @@ def test_an_evaluation_says_how_far_off_beside_a_plain_count():
     [errors] = summary.sections[1].tables
     assert errors.rows[0][1][0].text == f"{own.error().mean():.4f}"
     assert errors.rows[0][1][0].best
+
+
+def with_drift(evaluation, states, source="from the bias on 8 clusters of the training data, each left out once"):
+    """The evaluation with intervals that drift makes 4 points wider, and states of the bags."""
+    plain = evaluation.interval
+    bags = len(plain.estimate)
+    drift = Drift(
+        distance=np.zeros(bags),
+        variance=np.zeros(bags),
+        cost=np.full(plain.estimate.shape, 0.02),
+        lower=plain.lower,
+        upper=plain.upper,
+        state=np.resize(np.array(states, dtype=object), bags),
+        labels=np.zeros(bags, dtype=np.intp),
+        source=source,
+    )
+    wide = replace(plain, lower=plain.lower - 0.02, upper=plain.upper + 0.02, drift=drift)
+    return replace(evaluation, interval=wide, covered=covers(wide, evaluation.results["EMQ"].truth))
+
+
+def test_an_evaluation_compares_intervals_with_and_without_drift():
+    plain = made_evaluation()
+    found = with_drift(plain, ["trusted", "widened", "widened", "refused"])
+    summary = summarize_evaluation(found)
+    [section] = [section for section in summary.sections if section.title == "Drift"]
+    assert section.paragraphs[0].startswith(
+        "States of the bags: 25 % trusted, 50 % widened, 25 % refused. The cost of drift is estimated from"
+    )
+    [(_, (coverage, width)), (_, (plain_coverage, plain_width))] = section.tables[0].rows
+    assert coverage.text == f"{100 * found.covered.mean():.1f} %"
+    assert plain_coverage.text == f"{100 * plain.covered.mean():.1f} %"
+    widths = [100 * plain.interval.width.mean() + extra for extra in (4, 0)]
+    assert [width.text, plain_width.text] == [f"{value:.1f} points" for value in widths]
+    data = summary.data()["drift"]
+    assert data["states"] == {"trusted": 0.25, "widened": 0.5, "refused": 0.25, "unknown": 0}
+    assert data["with"]["coverage"] >= data["without"]["coverage"]
+    assert {"drift", "state"} <= set(bag_rows(found).columns)
+
+
+def test_intervals_with_drift_are_not_called_too_wide():
+    covered = np.ones((400, 2))
+    assert "wider than necessary" in _coverage_sentence(covered, 0.95)
+    assert _coverage_sentence(covered, 0.95, with_drift=True) == (
+        "100.0 % of the 95 % intervals contain the truth. All bags share the bias of this file, so that this may "
+        "exceed 95 % by far."
+    )
+
+
+def test_an_evaluation_without_drift_does_not_mention_it_and_unknown_drift_is_explained():
+    summary = summarize_evaluation(made_evaluation())
+    assert "Drift" not in [section.title for section in summary.sections]
+    assert summary.data()["drift"] is None
+    unknown = summarize_evaluation(with_drift(made_evaluation(), ["unknown"], "the model is old"))
+    [section] = [section for section in unknown.sections if section.title == "Drift"]
+    assert section.paragraphs == ("Unknown, so that intervals do not include it: the model is old.",)
+    assert not section.tables
 
 
 def test_a_plain_count_has_nothing_beside_it():
@@ -185,6 +243,23 @@ def test_a_history_gives_the_date_and_the_levels_before_and_after():
     assert "2 changes. yes changed from 30.0 % to 20.0 % at 2026-03-05 and to 35.0 % at 2026-03-14" in both.answer
     assert [name for name, _ in both.sections[1].tables[0].rows] == ["2026-03-05", "2026-03-14"]
     assert "2 changes, the last since 2026-03-14" in both.cautions[0].sentence
+
+
+def test_a_change_that_drift_may_explain_is_a_note():
+    history = made_history(since=np.datetime64("2026-03-14"))  # from 20 to 35 %
+    [change] = history.changes
+    large, small = (replace(history, changes=(replace(change, cost=np.full(2, cost)),)) for cost in (0.2, 0.1))
+    summary = summarize_history(large)
+    [finding] = [one for one in summary.cautions if one.name == "drift"]
+    assert finding.severity == "note"
+    assert finding.sentence == (
+        "The change since 2026-03-14 may be drift: no changed by 15.0 points, and drift may cost up to 20.0 points."
+    )
+    assert summary.sections[1].tables[0].rows[0][1][-1].text == "20.0 points"
+    assert summary.figures()["changes"][0]["may_be_drift"]
+    for other in (small, history):
+        assert not [one for one in summarize_history(other).cautions if one.name == "drift"]
+    assert summarize_history(history).sections[1].tables[0].rows[0][1][-1].text == "unknown"
 
 
 def test_batches_that_vary_by_more_than_chance_are_reported():

@@ -1,6 +1,6 @@
 from quanet.data.instances import InputColumns
-from quanet.report.fit import counts_sentence, counts_table, errors_table, summarize_training
-from quanet.workflows.fit import HeldOutErrors, Training
+from quanet.report.fit import counts_sentence, counts_table, drift_line, errors_table, summarize_training
+from quanet.workflows.fit import HeldOutErrors, LearnedDrift, Training
 
 
 def made_training(**changes):
@@ -60,3 +60,17 @@ def test_unknown_errors_are_explained():
     assert "since there are too few held-out instances" in summarize_training(made_training(errors=None)).answer
     without = made_training(errors=None, holds_out=False, method="CC")
     assert "since CC has no held-out instances" in summarize_training(without).answer
+
+
+def test_the_report_states_how_the_drift_scale_was_learned():
+    learned = LearnedDrift("clusters", 8, 0.052, "On 8 clusters of the training data, each left out once, ...")
+    summary = summarize_training(made_training(drift=learned))
+    [section] = [section for section in summary.sections if section.title == "Drift"]
+    assert section.paragraphs == ("On 8 clusters of the training data, each left out once, ...",)
+    assert summary.data()["drift"] == {
+        "kind": "clusters",
+        "parts": 8,
+        "bias": 0.052,
+        "sentence": "On 8 clusters of the training data, each left out once, ...",
+    }
+    assert drift_line(made_training()) == "Drift: unknown; intervals do not include it."

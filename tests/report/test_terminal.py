@@ -2,13 +2,16 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.report.predict import summarize_shares
-from quanet.report.render import to_csv
+from quanet.report.render import to_csv, to_html, to_markdown
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 from quanet.report.terminal import print_summary, to_text
+from quanet.uncertainty.widening import Drift
 from tests.report.made_answers import ALARM, made_shares, monthly, monthly_by_product
 
 
@@ -49,13 +52,55 @@ def test_more_rows_than_a_screen_are_cut():
     assert "100 more rows are not shown" in out
 
 
-def test_notes_tell_few_and_drift():
-    shares = dataclasses.replace(monthly(3), diagnoses=("alarm", "", "ok"))
-    assert shares.notes == ["drift", "few", ""]
-    assert shares.rows()["note"].tolist() == ["drift", "drift", "few", "few", "", ""]
-    out = printed(shares, width=100)
-    assert "few: fewer than 20 instances, or an interval wider than 20 points (1 group)." in out
-    assert "drift: words or posteriors differ from the training data (1 group)" in out
+def drifting(shares):
+    """The shares of three groups: trusted, widened by 5 points, and refused."""
+    interval = shares.interval
+    lower, upper = interval.lower.copy(), interval.upper.copy()
+    lower[1:], upper[1:] = lower[1:] + 0.05, upper[1:] - 0.05
+    drift = Drift(
+        distance=np.array([0.0, 0.01, 0.2]),
+        variance=np.array([0.0, 0.002, 0.1]),
+        cost=np.full((3, 2), 0.07),
+        lower=lower,
+        upper=upper,
+        state=np.array(["trusted", "widened", "refused"], dtype=object),
+        labels=np.array([0, 40, 96]),
+        source="from the bias on 8 clusters",
+    )
+    return dataclasses.replace(shares, interval=dataclasses.replace(interval, drift=drift))
+
+
+def test_every_group_has_a_state_with_what_it_needs():
+    shares = drifting(monthly(3))
+    assert shares.notes == ["", "few, widened", "refused"]
+    table = to_csv(summarize_shares(shares)).splitlines()
+    assert table[0].endswith("counted,drift,state,labels,note")
+    assert table[5].endswith(",0.07,refused,96,refused")
+    out = printed(shares, width=120)
+    assert "few, widened by 5.0" in out
+    assert "refused: label 96" in out
+    assert "few: fewer than 20 instances, or an interval wider than 20 points without drift (1 group)." in out
+    assert "trusted: drift costs at most half of the sampling error" in out
+    data = summarize_shares(shares).data()
+    assert [group["state"] for group in data["groups"]] == ["trusted", "widened", "refused"]
+    assert [group["labels"] for group in data["groups"]] == [0, 40, 96]
+    assert data["groups"][2]["classes"]["positive"]["drift"] == 0.07
+    assert summarize_shares(shares).figures()["groups"][1]["state"] == "widened"
+
+
+def test_a_warning_is_printed_once_with_the_first_example():
+    quoted = ("a text about\nsomething " + "very " * 30 + "different", "another text", "and <b>another</b>")
+    finding = Finding("contents", "alarm", "Texts differ from the training texts.", "Use refine.", {}, quoted)
+    shares = monthly(3, diagnosis=Diagnosis([finding]))
+    summary, out = summarize_shares(shares), " ".join(printed(shares, width=120).split())
+    assert out.count("Texts differ from the training texts.") == 1
+    assert 'Example: "a text about something very very' in out
+    assert "another text" not in out
+    page, marked = to_html(summary), to_markdown(summary)
+    assert page.count("Texts differ from the training texts.") == marked.count("Texts differ from the training") == 1
+    assert "<summary>3 example texts</summary>" in page
+    assert "and &lt;b&gt;another&lt;/b&gt;" in page
+    assert summary.data()["diagnosis"][0]["examples"] == list(quoted)
 
 
 def test_names_of_columns_stay_apart():

@@ -75,12 +75,6 @@ def test_a_combined_quantifier_has_a_smaller_error():
     assert errors[1] < errors[0]
 
 
-def test_fitting_is_the_same_as_combining_a_fitted_quantifier(pacc):
-    X, y = draw(0.5, 1500, 0)
-    fitted = ControlVariates(PACC()).fit(X, y)
-    assert fitted.weight_ == pytest.approx(ControlVariates.from_fitted(pacc, held_out_of(pacc)).weight_)
-
-
 @pytest.mark.parametrize("method", ["closed", "conformal", "bootstrap"])
 def test_pacc_has_about_the_width_of_maximum_likelihood(method):
     X, y = draw(0.5, 1500, 0)

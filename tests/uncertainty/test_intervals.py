@@ -223,7 +223,7 @@ def test_a_table_names_its_groups_and_tells_their_size_and_plain_count():
     quantifier = PACC().fit(X, y)
     found = quantifier.predict_interval_bags(X, Bags([np.arange(100), [5]], labels=["May", "June"]))
     table = found.frame()
-    assert list(table) == ["group", "n", "class", "estimate", "lower", "upper", "counted", "note"]
+    assert list(table) == ["group", "n", "class", "estimate", "lower", "upper", "counted", "drift", "state", "note"]
     assert table["group"].tolist() == ["May", "May", "June", "June"]
     assert table["n"].tolist() == [100, 100, 1, 1]
     assert table["class"].tolist() == [0, 1, 0, 1]

@@ -126,3 +126,25 @@ def test_too_few_held_out_instances_leave_intervals_of_the_bag_alone():
     found = evaluate_model(quantifier, read(quantifier, posteriors), labels, drawn)
     assert found.interval.method == "bootstrap"
     assert found.whole.lower.shape == (2,)
+
+
+def test_intervals_are_compared_with_those_without_drift(data, fitted, found):
+    X, y = data[1]
+    drawn = draw_bags(DRAWING, y, fitted.classes_, rng=5)
+    plain = evaluate_model(fitted, read(fitted, X), y, drawn, drift=False)
+    assert plain.interval.drift is None
+    assert plain.states == {}
+    np.testing.assert_array_equal(plain.covered, found.plain_covered)
+    np.testing.assert_array_equal(plain.covered, plain.plain_covered)
+    assert (found.interval.width >= plain.interval.width).all()
+    assert (found.covered >= found.plain_covered).all()
+    assert sum(found.states.values()) == pytest.approx(1)
+
+
+def test_drift_widens_the_intervals_and_shows_in_the_states(data, fitted):
+    X, y = data[1]
+    moved = X + np.array([0.0, 0.8])  # across the difference between the classes
+    drawn = draw_bags(DRAWING, y, fitted.classes_, rng=5)
+    far = evaluate_model(fitted, read(fitted, moved), y, drawn)
+    assert far.states["trusted"] == 0
+    assert far.interval.width.mean() > 1.2 * far.interval.without_drift.width.mean()

@@ -1,10 +1,11 @@
 import json
 from collections import Counter
+from copy import copy
 
 import numpy as np
 import pytest
 
-from quanet import ACC, CC, EMQ, UPP, Gaussians, HDx, evaluate
+from quanet import ACC, CC, EMQ, UPP, Gaussians, HDx, TextClassifier, evaluate
 from quanet.data.columns import match_labels
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
@@ -27,9 +28,11 @@ def quantifier():
 
 
 def reading_of(quantifier, bags):
-    inputs = np.concatenate([quantifier.read(bag).values for bag in bags]).astype(np.float32)
+    read = [quantifier.read(bag) for bag in bags]
+    descriptions = None if read[0].descriptions is None else np.concatenate([one.descriptions for one in read])
+    inputs = Inputs(np.concatenate([one.values for one in read]).astype(np.float32), descriptions)
     codes = np.repeat(np.arange(len(bags)), [len(bag) for bag in bags]).astype(np.int32)
-    return GroupedInputs(Inputs(inputs), codes, [(name,) for name in SIZES][: len(bags)], {}, None)
+    return GroupedInputs(inputs, codes, [(name,) for name in SIZES][: len(bags)], {}, None)
 
 
 @pytest.fixture(scope="module")
@@ -60,21 +63,93 @@ def test_small_groups_are_marked_and_hold_what_is_possible(shares):
     assert (shares.interval.estimate <= shares.interval.upper).all()
 
 
-def test_a_group_that_is_no_mixture_of_the_classes_raises_the_alarm_alone(shares):
-    assert shares.diagnoses == ("", "ok", "", "", "alarm")
+def write(share, n, rng, shoes=0.1):
+    """Texts with a mood, which is often misleading, about films; a share of them is about shoes."""
+    positive = rng.random(n) < share
+    moods = np.where(positive ^ (rng.random(n) < 0.2), "good", "bad").tolist()
+    topics = np.where(rng.random(n) < shoes, "shoe", "film").tolist()
+    words = [rng.choice([f"{topic}{i}" for i in range(60)], 12) for topic in topics]
+    return [" ".join([*found, mood]) for found, mood in zip(words, moods, strict=True)], positive
 
 
-def test_chance_alone_hardly_ever_looks_like_drift(quantifier):
-    bags = [SOURCE.draw([0.4, 0.6], 120, rng=n)[0] for n in range(5)]
-    found = estimate_shares(quantifier, reading_of(quantifier, bags), keys=[Key("kind")])
-    assert found.diagnoses == ("ok",) * 5
+@pytest.fixture(scope="module")
+def of_films():
+    return EMQ(TextClassifier(views=["words"])).fit(*write(0.5, 3000, np.random.default_rng(0)))
 
 
-def test_at_most_so_many_groups_are_diagnosed(quantifier, monkeypatch):
-    monkeypatch.setattr(workflow, "MOST", 2)
-    bags = [SOURCE.draw([0.4, 0.6], 110 + n, rng=n)[0] for n in range(4)]
-    found = estimate_shares(quantifier, reading_of(quantifier, bags), keys=[Key("kind")])
-    assert [bool(one) for one in found.diagnoses] == [False, False, True, True]
+def texts_of(quantifier, bags):
+    reading = reading_of(quantifier, bags)
+    reading.texts = [text for bag in bags for text in bag]
+    reading.places = np.arange(len(reading.texts))
+    return reading
+
+
+def test_groups_of_the_same_kind_are_trusted_and_a_small_one_is_not_widened_by_chance(of_films):
+    rng = np.random.default_rng(2)
+    bags = [write(share, n, rng)[0] for share, n in ((0.2, 400), (0.8, 400), (0.5, 60))]
+    found = estimate_shares(of_films, texts_of(of_films, bags), keys=[Key("kind")])
+    assert found.states == ["trusted"] * 3
+    assert found.labels.tolist() == [0, 0, 0]
+    assert found.diagnosis["contents"].severity == "ok"
+    assert (found.widening < 0.25 * found.interval.width.max(axis=1)).all()
+
+
+def test_a_group_about_something_else_is_widened_or_refused_and_named_once(of_films):
+    rng = np.random.default_rng(3)
+    bags = [write(0.8, 600, rng)[0], write(0.8, 500, rng, shoes=1.0)[0]]
+    found = estimate_shares(of_films, texts_of(of_films, bags), keys=[Key("kind")])
+    assert found.states[1] in ("widened", "refused")
+    assert found.labels[1] >= 20
+    assert found.widening[1] > 5 * found.widening[0]
+    assert "few" not in found.notes[1]  # wide because of drift, not because of its size
+    finding = found.diagnosis["contents"]
+    assert finding.severity == ("alarm" if "refused" in found.states else "warning")
+    assert "'shoe" in finding.sentence
+    assert all("shoe" in example for example in finding.examples)
+    assert [one.name for one in found.diagnosis].count("contents") == 1
+
+
+def test_intervals_without_drift_have_no_states(of_films):
+    bags = [write(0.8, 500, np.random.default_rng(4), shoes=1.0)[0]] * 2
+    reading = texts_of(of_films, bags)
+    found = estimate_shares(of_films, reading, keys=[Key("kind")], drift=False)
+    assert found.states == found.notes == ["", ""]
+    assert "contents" not in [finding.name for finding in found.diagnosis]
+    included = estimate_shares(of_films, reading, keys=[Key("kind")])
+    np.testing.assert_array_equal(included.interval.without_drift.lower, found.interval.lower)
+    assert (included.interval.width > found.interval.width).any()
+    rows = found.rows()
+    assert np.isnan(rows["drift"]).all()
+    assert set(rows["state"].tolist()) == {""}
+    assert included.rows()["state"].tolist() == np.repeat(included.states, 2).tolist()
+    np.testing.assert_allclose(included.rows()["drift"], included.interval.drift.cost.ravel())
+
+
+def test_descriptions_are_read_chunk_by_chunk_and_stored_compactly(of_films, tmp_path, monkeypatch):
+    texts = write(0.5, 300, np.random.default_rng(5))[0]
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    monkeypatch.setattr("quanet.data.streams.MAX_CHARACTERS", 5000)
+    found = read_source(of_films, TableSource([tmp_path / "new.jsonl"]), InputColumns("text")).instances
+    assert found.descriptions.dtype == np.float16
+    np.testing.assert_allclose(found.descriptions, of_films.read(texts).descriptions, rtol=2e-3, atol=2e-3)
+    exact = of_films.predict_interval(texts)
+    np.testing.assert_allclose(of_films.predict_interval(found).upper, exact.upper, atol=1e-3)
+
+
+def test_a_model_without_a_drift_scale_says_what_is_unknown(of_films):
+    old = copy(of_films)
+    old.drift_ = None
+    bags = [write(0.8, 500, np.random.default_rng(4), shoes=1.0)[0]] * 2
+    found = estimate_shares(old, texts_of(old, bags), keys=[Key("kind")])
+    assert found.states == found.notes == ["unknown"] * 2
+    assert "saved by a version without a drift scale; fit it again" in found.diagnosis["contents"].sentence
+    without = estimate_shares(old, texts_of(old, bags), keys=[Key("kind")], drift=False)
+    np.testing.assert_array_equal(found.interval.lower, without.interval.lower)
+
+
+def test_a_single_instance_is_a_group_of_which_nothing_is_known(shares):
+    assert dict(zip(SIZES, shares.states, strict=True))["one"] == "unknown"
+    assert shares.notes[list(SIZES).index("one")] == "few, unknown"
 
 
 def test_a_diagnosis_of_very_many_looks_at_some(quantifier, monkeypatch):
@@ -150,28 +225,6 @@ def test_a_column_of_numbers_is_no_text(tmp_path):
     source = TableSource([tmp_path / "new.jsonl"])
     with pytest.raises(InvalidData, match=r"new\.jsonl, row 2: column 'text' contains 5, which is not text"):
         read_labelled(source, InputColumns("text"), "text")
-
-
-def test_texts_of_a_group_about_something_else_raise_an_alarm():
-    rng = np.random.default_rng(0)
-
-    def write(topic, share, n):
-        positive = rng.random(n) < share
-        words = [rng.choice([f"{topic}{i}" for i in range(60)], 12) for _ in range(n)]
-        return [
-            " ".join([*found, "good" if one else "bad"]) for found, one in zip(words, positive, strict=True)
-        ], positive
-
-    texts, y = write("film", 0.5, 600)
-    quantifier = EMQ().fit(texts, y)
-    bags = [write("film", 0.8, 200)[0], write("film", 0.8, 200)[0][:140] + write("shoe", 0.8, 60)[0]]
-    reading = reading_of(quantifier, bags)
-    reading.texts, reading.places = [text for bag in bags for text in bag], np.arange(400)
-    found = estimate_shares(quantifier, reading, keys=[Key("kind")])
-    assert found.diagnoses == ("ok", "alarm")
-    assert found.diagnosis["contents"].severity == "alarm"
-    without = diagnose_reading(quantifier, reading_of(quantifier, bags[:1]))  # no texts were kept
-    assert "contents" not in [finding.name for finding in without]
 
 
 def test_every_text_of_a_stream_is_as_likely_to_be_kept(monkeypatch):

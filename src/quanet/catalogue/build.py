@@ -18,8 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 
 import quanet
-from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.base import Quantifier
 from quanet.errors import InvalidPart, brief, nearest
+from quanet.methods.aggregative import AggregativeQuantifier
 
 Part = Mapping[str, Any]
 

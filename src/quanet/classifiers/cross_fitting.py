@@ -1,10 +1,4 @@
-"""Fit a classifier to all data and, fold by fold, get posteriors of instances that it has not seen (cross-fitting).
-
-The fold gap: out-of-fold posteriors come from classifiers fitted to a part of the data, say four fifths, but new
-instances are classified by one fitted to all data, which is a little better. One more classifier, fitted to three
-fifths, measures what a fifth of the data is worth. Errors shrink roughly with the square root of the training size, so
-the last fifth is worth two thirds of that.
-"""
+"""Fit a classifier to all data and, fold by fold, get posteriors of instances that it has not seen (cross-fitting)."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,17 +14,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.classifiers.calibration import MIN_POSTERIOR, centred_logs, zero_floor
+from quanet.classifiers.fold_gap import ENOUGH_OF_CLASS, close_fold_gap, measure_fold_gap
 from quanet.classifiers.folds import split_in_folds
 from quanet.classifiers.text import TextClassifier
-from quanet.data.duplicates import find_distinct
+from quanet.data.duplicates import find_distinct, first_copies
 from quanet.data.instances import check_labels as check_labels
 from quanet.data.instances import check_matrix, column_names, is_text, posterior_columns
 from quanet.data.instances import check_posteriors as check_posteriors
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.simplex import classes_of, count, encode
-
-MIN_OF_CLASS = 20  # instances of each class, to measure the fold gap
 
 
 class PrecomputedPosteriors(BaseEstimator):
@@ -97,6 +89,7 @@ class CrossFit:
     fold_gap : (k, k + 1) how much better the classifier is than those of the folds (`measure_fold_gap`), or None if
         it was not measured.
     groups : (m,) equal for copies of the same instance (`quanet.data.duplicates`), or None if there are no copies.
+    rarest : number of different instances of the rarest class from which the fold gap was measured.
     """
 
     classifier: Any
@@ -104,6 +97,13 @@ class CrossFit:
     positions: IntArray
     fold_gap: FloatArray | None = None
     groups: IntArray | None = None
+    rarest: int = 0
+
+    def as_full_fit(self, codes: IntArray) -> FloatArray:
+        """Posteriors with the fold gap closed if enough instances show it, else as they are; classes (m,) -> (m, k)."""
+        if self.fold_gap is None or self.rarest < ENOUGH_OF_CLASS:
+            return self.posteriors
+        return close_fold_gap(self.posteriors, codes, self.fold_gap)
 
 
 def cross_fit(
@@ -150,7 +150,9 @@ def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *,
     more = np.concatenate([parts[0], parts[len(folds) // 2]])
     shares = len(rest) / len(codes), (len(codes) + len(rest)) / (2 * len(codes))
     gap = measure_fold_gap(of_both, more, codes[both], shares)
-    return CrossFit(fitted, np.concatenate(parts), positions, gap, groups)
+    once = both if distinct is None else both[first_copies(distinct.owner[both], codes[both])]
+    rarest = int(count(codes[once], len(classes)).min())
+    return CrossFit(fitted, np.concatenate(parts), positions, gap, groups, rarest)
 
 
 def fit_in_folds(
@@ -164,6 +166,18 @@ def fit_in_folds(
     return fitted, [_fold_posteriors(classifier, X, labels, classes, fold) for fold in folds]
 
 
+def read_left_out(
+    classifier: Any, X: Any, codes: IntArray, classes: LabelArray, folds: list[tuple[IntArray, IntArray]]
+) -> list[FloatArray]:
+    """Posteriors (m, k) of the held-out instances of each fold, by a classifier that was fitted without them."""
+    if isinstance(classifier, FrozenEstimator):
+        return [posteriors_of(classifier, _safe_indexing(X, held_out), classes) for _, held_out in folds]
+    labels = classes[codes]
+    if hasattr(classifier, "fit_out_of_fold"):
+        return fit_in_folds(classifier, X, labels, classes, folds)[1]
+    return [_fold_posteriors(classifier, X, labels, classes, fold) for fold in folds]
+
+
 def _fold_posteriors(
     classifier: Any,
     X: Any,
@@ -174,44 +188,6 @@ def _fold_posteriors(
     seen, held_out = fold
     fitted = fit_classifier(classifier, _safe_indexing(X, seen), labels[seen])
     return posteriors_of(fitted, _safe_indexing(X, held_out), classes)
-
-
-def measure_fold_gap(
-    less: FloatArray, more: FloatArray, codes: IntArray, shares: tuple[float, float]
-) -> FloatArray | None:
-    """Extrapolate from posteriors of the same instances by two classifiers, (n, k) each, to a full fit: (k, k + 1).
-
-    For the instances of each class: the change of their mean log posteriors (k), and the factor by which their spread
-    grows. None if a class has too few instances.
-
-    Parameters
-    ----------
-    less, more : posteriors by classifiers fitted to less and to more of the data.
-    codes : classes of the instances.
-    shares : of all data, to which the two classifiers were fitted.
-
-    Examples
-    --------
-    >>> less, more = np.repeat([[0.7, 0.3], [0.3, 0.7]], 20, 0), np.repeat([[0.8, 0.2], [0.2, 0.8]], 20, 0)
-    >>> gap = measure_fold_gap(less, more, np.repeat([0, 1], 20), (0.6, 0.8))
-    >>> gap.round(2)
-    array([[ 0.18, -0.18,  1.  ],
-           [-0.18,  0.18,  1.  ]])
-    """
-    k = less.shape[1]
-    if count(codes, k).min() < MIN_OF_CLASS:
-        return None
-    error_less, error_more = 1 / np.sqrt(shares[0]), 1 / np.sqrt(shares[1])
-    factor = (error_more - 1) / (error_less - error_more)
-    gap = np.empty((k, k + 1))
-    floor = zero_floor(np.concatenate([less, more]), np.tile(codes, 2))
-    logs_less, logs_more = centred_logs(less, floor), centred_logs(more, floor)
-    for c in range(k):
-        first, second = logs_less[codes == c], logs_more[codes == c]
-        gap[c, :k] = factor * (second.mean(axis=0) - first.mean(axis=0))
-        spreads = [max(float(np.sqrt(logs.var(axis=0).sum())), MIN_POSTERIOR) for logs in (first, second)]
-        gap[c, k] = (spreads[1] / spreads[0]) ** factor
-    return gap
 
 
 def is_given(classifier: Any) -> bool:

@@ -14,18 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers.calibration import fit_weights
 from quanet.classifiers.logistic import Floats, fit_logistic, scores, sums
-from quanet.classifiers.terms import MANY_TEXTS, TermProfile, Terms, TopicDistance, in_batches, unit_rows
-from quanet.data.duplicates import find_distinct
+from quanet.classifiers.meaning import fit_meaning
+from quanet.classifiers.terms import MANY_TEXTS, Terms, in_batches
 from quanet.data.instances import check_texts as check_texts
 from quanet.data.instances import is_text as is_text
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.progress import report
 
-VIEWS = {"words": "words", "weighted words": "words", "characters": "characters"}  # view -> unit of its terms
+VIEWS = {"words": "words", "weighted words": "words", "characters": "characters", "meaning": "tokens"}  # view -> unit
+DEFAULT_VIEWS = ("words", "weighted words", "characters")
 LONGEST = {"words": 3, "characters": 5}
 REPEATS = {"words": False, "characters": True}  # a repeated word adds little information; characters repeat often
 SHRINKAGE = 10.0  # neutral texts added to the texts with a term, for the log odds
 WEIGHTED_C = 0.3  # times C: the weights already use the labels, so these regressions need more regularisation
+MEANING_C = 0.001  # times C: the features are standardised, not of length one
 EMBEDDED_TERMS = 20_000  # most frequent terms for the embedding: nearly as good as all, a tenth of the size
 MAX_WEIGHTS = 2**25  # weights fitted at a time, to bound memory
 
@@ -47,9 +49,9 @@ def fit_terms(texts: list[str], *, longest: int = 2) -> tuple[TfidfVectorizer, c
 
 
 class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
-    r"""An average of linear models on three views of a text. Fits 25,000 long reviews in about a minute.
+    r"""An average of linear models on several views of a text. Fits 25,000 long reviews in about a minute.
 
-    Each view is a logistic regression on terms weighted by TF-IDF, with rows of length one:
+    Each view is a logistic regression, the first three on terms weighted by TF-IDF, with rows of length one:
 
     ================  ==========================================================================================
     "words"           n-grams of one to three words, each counted once per text
@@ -57,6 +59,8 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
                       {q + \alpha (1 - \pi)} - \log \frac{\pi}{1 - \pi}`, where p texts of the class and q of the
                       others contain the term, and :math:`\pi` is the prevalence of the class
     "characters"      n-grams of two to five characters, for inflections, typing errors and any script
+    "meaning"         the weighted mean of token vectors, from a sentence encoder for English that reads each token of
+                      its vocabulary once (:mod:`quanet.classifiers.meaning`); not a default
     ================  ==========================================================================================
 
     The logits of the views are averaged, with weights fitted out of fold when a quantifier cross-fits it, and equal
@@ -65,8 +69,9 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : inverse strength of the regularisation; "weighted words" uses 0.3 times this value.
-    views : the views to use; fewer are faster.
+    C : inverse strength of the regularisation; "weighted words" uses 0.3 times, "meaning" 0.001 times this value.
+    views : the views to use; fewer are faster. "meaning" helps most with short texts. To fit it, install
+        ``quanet[transformers]``; the first fit takes about a minute longer. A fitted model needs no encoder.
     embedding_size : dimensions of `transform`: a truncated SVD of the most frequent terms, fitted without labels.
     random_state : seed of the SVD, and of the order in which the regressions visit texts.
 
@@ -87,7 +92,7 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         self,
         C: float = 10.0,
         *,
-        views: Sequence[str] = tuple(VIEWS),
+        views: Sequence[str] = DEFAULT_VIEWS,
         embedding_size: int = 100,
         random_state: int = 0,
     ) -> None:
@@ -116,21 +121,20 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         self.classes_: LabelArray = np.unique(labels)
         if len(self.classes_) < 2:
             raise InvalidData(f"All texts have the class {self.classes_.tolist()}. A classifier needs two.")
-        self.terms_: dict[str, Terms] = {}
+        self.terms_: dict[str, Any] = {}  # Terms by unit, and Tokens
         self.weights_: dict[str, Floats] = {}
         signs = _signs(labels, self.classes_)
-        logits: dict[str, list[FloatArray]] = {}
+        logits = self._fit_meaning(texts, signs, folds)
         # The embedding needs words, even if no view does.
-        for unit in dict.fromkeys(["words", *(VIEWS[view] for view in self.views)]):
+        for unit in dict.fromkeys(["words", *(VIEWS[view] for view in self.views if view != "meaning")]):
             self.terms_[unit] = Terms(unit, LONGEST[unit], repeats=REPEATS[unit])
             matrix = self.terms_[unit].fit_transform(texts)
             if unit == "words":
                 self._fit_embedding(matrix)
-                self._fit_profile(matrix, np.searchsorted(self.classes_, labels), texts)
             for view in self.views:
                 if VIEWS[view] == unit:
                     self.weights_[view], logits[view] = self._fit_view(view, matrix, signs, folds)
-        if not any(len(terms.hashes) for terms in self.terms_.values()):
+        if not any(len(terms.hashes) for unit, terms in self.terms_.items() if unit != "tokens"):
             raise InvalidData(f"The {len(texts)} texts contain no words. Check the text column.")
         self.shares_ = dict.fromkeys(self.weights_, 1 / len(self.weights_))
         if folds and len(self.weights_) > 1:
@@ -163,18 +167,6 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         parts = [(self._classify(matrices), self._embed(matrices)) for matrices in self._matrices(X, units)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
-    def topic_distance(self, X: Iterable[str]) -> TopicDistance | None:
-        """How much the topics of texts differ from the training texts; None if these were too few to tell."""
-        profile: TermProfile | None = getattr(self, "contents_", None)  # missing in models of early versions
-        if profile is None:
-            return None
-        n, total, squares = 0, np.zeros(profile.means.shape[1]), 0.0
-        for matrices in self._matrices(X, {"words"}):
-            rows = unit_rows(matrices["words"][:, : len(total)])
-            n, total = n + rows.shape[0], total + np.asarray(rows.sum(axis=0), dtype=float).ravel()
-            squares += float((rows.data.astype(float) ** 2).sum())
-        return profile.compare(total, squares, n)
-
     def _matrices(self, X: Iterable[str], units: set[str]) -> Iterator[dict[str, csr_matrix]]:
         """Weighted terms of the texts, batch by batch, in bounded memory."""
         check_is_fitted(self, "weights_")
@@ -199,12 +191,14 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         if size:
             self.directions_ = randomized_svd(frequent, size, random_state=self.random_state)[2].astype(np.float32)
 
-    def _fit_profile(self, matrix: csr_matrix, codes: IntArray, texts: list[str]) -> None:
-        distinct = find_distinct(texts)
-        if distinct is not None:  # copies would make the profile look more precise than it is
-            matrix, codes = matrix[distinct.first], distinct.representatives(codes)
-        rng = np.random.default_rng(self.random_state)
-        self.contents_ = TermProfile.fit(matrix, codes, len(self.classes_), rng)
+    def _fit_meaning(
+        self, texts: list[str], signs: Floats, folds: list[tuple[IntArray, IntArray]]
+    ) -> dict[str, list[FloatArray]]:
+        """Fit the view "meaning" if it is used; returns the logits of each fold."""
+        if "meaning" not in self.views:
+            return {}
+        self.terms_["tokens"], self.weights_["meaning"], logits = fit_meaning(texts, signs, folds, MEANING_C * self.C)
+        return {"meaning": logits}
 
     def _fit_view(
         self,

@@ -23,6 +23,7 @@ from quanet.cli.options import (
     COLUMNS,
     HOW,
     OUTPUT,
+    DateFormat,
     Encoding,
     Files,
     Force,
@@ -34,6 +35,7 @@ from quanet.cli.options import (
     check_outputs,
     command_line,
     command_settings,
+    parse_keys,
     split_names,
 )
 from quanet.errors import brief
@@ -60,6 +62,16 @@ def fit(
         ),
     ] = None,
     normalize_labels: NormalizeLabels = False,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[:PERIOD]",
+            help="Parts that differ, such as product or date:quarter: each is left out once, to learn what drift may "
+            "cost. [dim]default: clusters[/]",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    date_format: DateFormat = None,
     encoding: Encoding = "utf-8",
     method: Annotated[
         str | None,
@@ -102,12 +114,14 @@ def fit(
 
     quanet fit 'reviews-*.jsonl.gz' --method EMQ -o model --force
 
+    quanet fit reviews.csv --label sentiment --groups product -o model
+
     quanet fit houses.parquet --features rooms,price --label sold -o model --method PACC --set cv=10
     """
     from quanet.data.streams import TableSource
     from quanet.persist.save import free_place
     from quanet.progress import listening
-    from quanet.report.fit import copies_sentences, counts_sentence, rows_sentence, summarize_training
+    from quanet.report.fit import copies_sentences, counts_sentence, drift_line, rows_sentence, summarize_training
     from quanet.workflows.fit import save_training, train
     from quanet.workflows.labelled import choose_columns, order_posteriors, read_labelled
 
@@ -115,14 +129,17 @@ def fit(
     free_place(output)
     check_outputs(report=report, force=force)
     names = _check_features(features, text)
+    key = parse_keys([groups], "--groups")[0].as_required() if groups else None
     quantifier = build_quantifier(method, setting or [], classifier, seed=seed, device=device)
     source = TableSource(files, encoding=encoding)
-    inputs, label, found = choose_columns(source, text, label, features=names, detect=False)
+    inputs, label, found = choose_columns(
+        source, text, label, features=names, detect=False, exclude=[key.column] if key else []
+    )
     note(found)
     with warnings_as_lines(), exit_on_signals():
         with progress(f"Reading {source.name}", source.size) as update:
             source.follow = update
-            data = read_labelled(source, inputs, label, normalize=normalize_labels)
+            data = read_labelled(source, inputs, label, normalize=normalize_labels, groups=key, form=date_format)
         if inputs.features and getattr(quantifier, "classifier", None) == "precomputed":
             data, inputs = order_posteriors(data, inputs)
         note(rows_sentence(source.rows, data.skipped))
@@ -142,6 +159,7 @@ def fit(
     size = save_training(quantifier, training, output, command=command_line())
     summary = summarize_training(training, settings=command_settings())
     note(summary.answer)
+    note(drift_line(training))
     for finding in summary.cautions:
         warn(finding.sentence)
         note(finding.advice)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quanet.persist.facts import Facts
 
 # Shown in the sentence about the data, or in the tables of errors and classes.
-SHOWN_ELSEWHERE = {"files", "text", "features", "label", "rows", "counts", "held_out", "method"}
+SHOWN_ELSEWHERE = {"files", "text", "features", "label", "rows", "counts", "held_out", "method", "drift"}
 CLASSES_SHOWN = 30
 
 
@@ -64,6 +64,7 @@ def _own(facts: "Facts") -> dict[str, str]:
     """Facts that were saved with the model."""
     own = {"data": facts.config.get("data", ""), "notes": facts.config.get("notes", "")}
     saved = facts.config.get("facts", {}).items()
+    own["drift"] = facts.drift
     own |= {name: _written(value) for name, value in saved if name not in SHOWN_ELSEWHERE}
     return {name: value for name, value in own.items() if value}
 
@@ -120,6 +121,7 @@ def _plain(facts: "Facts") -> dict[str, Any]:
         "classes": facts.classes,
         "prior": facts.prior,
         "instances": facts.instances,
+        "drift": facts.drift,
         **facts.config,
         "files": facts.files,
         "bytes": sum(facts.files.values()),

@@ -124,6 +124,14 @@ Seed = Annotated[
         min=0, max=LARGEST_SEED, help="Random seed: the same seed gives the same result.", rich_help_panel=HOW
     ),
 ]
+NoDrift = Annotated[
+    bool,
+    typer.Option(
+        "--no-drift",
+        help="Intervals without drift, as if only class shares had changed since training.",
+        rich_help_panel=HOW,
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.", rich_help_panel=OUTPUT)]
 Report = Annotated[
     Path | None,
@@ -206,15 +214,15 @@ def check_class(label: str | None, classes: Any) -> None:
         raise typer.BadParameter(f"Unknown class {label!r}. Choose from {', '.join(names)}.", param_hint="--class")
 
 
-def parse_keys(texts: Sequence[str]) -> "list[Key]":
-    """Columns to group by, as given with --by; anything else is a usage error."""
+def parse_keys(texts: Sequence[str], option: str = "--by") -> "list[Key]":
+    """Columns to group by, as given with --by or another option; anything else is a usage error."""
     from quanet.data.periods import parse_key
     from quanet.errors import InvalidSetting
 
     try:
         return [parse_key(text) for text in texts]
     except InvalidSetting as error:
-        raise typer.BadParameter(str(error), param_hint="--by") from None
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def split_names(texts: Sequence[str] | None) -> list[str]:

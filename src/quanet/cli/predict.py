@@ -17,6 +17,7 @@ from quanet.cli.options import (
     Force,
     Level,
     ModelFolder,
+    NoDrift,
     Output,
     Report,
     Seed,
@@ -55,6 +56,7 @@ def predict(
     encoding: Encoding = "utf-8",
     level: Level = 0.95,
     seed: Seed = 0,
+    no_drift: NoDrift = False,
     form: AnswerFormat = None,
     output: Output = None,
     plot: Annotated[
@@ -70,7 +72,8 @@ def predict(
 ) -> None:
     """Estimate the share of every class in FILES, overall or by group, with confidence intervals.
 
-    Groups with few instances, and groups that differ from the training data, are marked.
+    Intervals include drift: how much it may cost that the instances differ from the training data. Every group is
+    trusted, widened (its interval includes drift) or refused (with the number of labels that would settle it).
 
     [bold]Examples[/]
 
@@ -107,6 +110,7 @@ def predict(
                 keys=keys,
                 level=level,
                 seed=seed,
+                drift=not no_drift,
                 source=source.name,
                 model=describe_model(model, facts, quantifier),
                 progress=lambda what: update(None, f"Estimating: {what}"),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.data.columns import as_number, is_missing
@@ -220,9 +220,11 @@ class Inputs:
     Attributes
     ----------
     values : (n, d) what the classifier says about each instance, such as posteriors.
+    descriptions : (n, e) what each instance is about, to measure drift (`quanet.drift`); None if unknown.
     """
 
     values: FloatArray
+    descriptions: NDArray[np.floating[Any]] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -232,7 +234,8 @@ class Inputs:
 
     def take(self, indices: IntArray) -> "Inputs":
         """The inputs at these positions."""
-        return Inputs(self.values[indices])
+        described = None if self.descriptions is None else self.descriptions[indices]
+        return Inputs(self.values[indices], described)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Can an estimate be trusted? `diagnose` answers with a list of findings."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import check_labels, check_posteriors
-from quanet.classifiers.text import is_text
-from quanet.data.instances import Inputs
+from quanet.data.instances import Inputs, check_texts, is_text
+from quanet.diagnostics.contents import SomeTexts, contents_findings
 from quanet.diagnostics.findings import (
     Diagnosis,
     Evidence,
@@ -25,10 +26,12 @@ from quanet.diagnostics.findings import (
     shrinkage_findings,
 )
 from quanet.diagnostics.prior_shift import mixture_test
-from quanet.diagnostics.text_drift import classifier_of, topics_findings, unknown_share, unknown_words_finding
-from quanet.errors import InvalidBags, InvalidData
+from quanet.diagnostics.text_drift import classifier_of, unknown_share, unknown_words_finding
+from quanet.errors import InvalidBags, InvalidData, QuanetWarning
 from quanet.parameters import check_level
 from quanet.simplex import count, encode
+from quanet.uncertainty.intervals import predict_interval
+from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import held_out_of
 
 MIN_INSTANCES = 2  # in a bag, to see how they vary
@@ -39,7 +42,7 @@ def diagnose(
     quantifier: Quantifier,
     X: Any,
     *,
-    estimate: FloatArray | None = None,
+    interval: Interval | None = None,
     X_held: Any = None,
     y_held: ArrayLike | None = None,
     level: float = 0.95,
@@ -48,15 +51,20 @@ def diagnose(
 ) -> Diagnosis:
     """Can the estimate for a bag be trusted? Returns findings, each a sentence with its numbers.
 
+    Three of them tell apart what may have changed since training: `prevalence`, the prevalences; `contents`, what the
+    instances are about; `prior shift`, how the classifier sees them. The last two say how many points are at stake.
+    They are quiet (ok, note) if the interval includes these points or hardly changes, and warn otherwise.
+
     ================  ================================================================================================
     shrinkage         Only if the classifier hardly separates the classes: how much are estimates shrunk?
-    prior shift       Is the bag a mixture of the training classes? (`mixture_test`)
+    prior shift       Are the posteriors a mixture of those of the training classes? (`mixture_test`)
     prevalence        Does its prevalence differ from the training data? Mean posteriors against held-out ones.
     classifier        Does the classifier separate the classes well enough? The Cramér-Rao bound.
     bag size          Is the bag large enough for a useful interval?
-    words             For texts: does the classifier know their words?
-    contents          For texts, with `TextClassifier`: are the topics those of the training texts?
     sureness          Is the classifier as confident as expected? The entropy of its posteriors.
+    words             For texts: does the classifier know their words?
+    contents          Do the instances differ from the training data, and how many points may this cost? For texts with
+                      words that are more frequent, and three examples (`quanet.drift.scale`).
     ================  ================================================================================================
 
     Parameters
@@ -64,9 +72,10 @@ def diagnose(
     quantifier : fitted, and based on posteriors. Quantifiers that learn from out-of-fold posteriors, such as ACC, PACC,
         EMQ and QuaNet, have the held-out instances that the checks need.
     X : the bag.
-    estimate : (k,) the estimate for the bag, if already computed; default: `quantifier.predict(X)`.
+    interval : the interval of the bag, if already computed; default: `predict_interval(quantifier, X, level)`. One
+        without drift leaves out `contents`.
     X_held, y_held : labelled instances that the classifier was not fitted to, for quantifiers without held-out ones.
-    level : confidence level; a fraction of ``1 - level`` of unproblematic bags raises an alarm by chance.
+    level : confidence level; a fraction of ``1 - level`` of unproblematic bags fails the test of prior shift by chance.
     resamples, random_state : for the test of prior shift.
 
     Examples
@@ -76,58 +85,71 @@ def diagnose(
     >>> quantifier = EMQ().fit(X, y)
     >>> bag, _ = Gaussians().draw([0.8, 0.2], 500, rng=1)
     >>> [finding.severity for finding in diagnose(quantifier, bag)]
-    ['ok', 'note', 'ok', 'ok', 'ok']
-    >>> diagnose(quantifier, 0 * bag)["prior shift"].severity
+    ['ok', 'note', 'ok', 'ok', 'ok', 'ok']
+    >>> diagnose(quantifier, 0 * bag)["contents"].severity
     'alarm'
     """
     check_level(level)
-    alpha = 1 - float(level)
     check_is_fitted(quantifier, "classes_")
-    n, k = _num_samples(X), len(quantifier.classes_)
+    n = _num_samples(X)
+    words = _unknown_words_findings(quantifier, X, X_held)
     if n < MIN_INSTANCES:
-        return Diagnosis([_too_small(n), *_unknown_words_findings(quantifier, X, X_held)])
-    bag = quantifier.read(X).values
+        return Diagnosis([_too_small(n), *words])
+    inputs = quantifier.read(X)
     held_out = _held_out(quantifier, X_held, y_held)
-    if held_out is None:
-        texts = [*_unknown_words_findings(quantifier, X, X_held), *topics_findings(quantifier, X, alpha)]
-        return Diagnosis([*shrinkage_findings(quantifier), _not_checkable(quantifier), *texts])
-    case = Evidence(
-        names=[str(name) for name in quantifier.classes_.tolist()],
-        estimate=quantifier.predict(X) if estimate is None else estimate,
-        prior=quantifier.prior_,
-        bag=check_posteriors(bag[:, :k], k),
-        held_out=held_out[0],
-        codes=held_out[1],
-        alpha=alpha,
-    )
+    if interval is None:
+        given = None if X_held is None else (X_held, y_held)
+        interval = quiet_interval(quantifier, inputs, level, held_out=given, rng=random_state or 0)
     rng = np.random.default_rng(random_state)
     refitted = X_held is None and _is_refitted(quantifier)
+    found = _check(quantifier, inputs, held_out, interval, refitted=refitted, resamples=resamples, rng=rng)
+    texts = None
+    if not isinstance(X, Inputs) and is_text(X):
+        texts = SomeTexts(check_texts(X), np.arange(n))
+    return Diagnosis([*found, *words, *contents_findings(quantifier, inputs, interval, texts)])
+
+
+def quiet_interval(quantifier: Quantifier, inputs: Inputs, level: float, **options: Any) -> Interval:
+    """The interval of a bag, without a warning about missing held-out instances: a finding reports them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuanetWarning)
+        return predict_interval(quantifier, inputs, level, **options)
+
+
+def _check(
+    quantifier: Quantifier,
+    inputs: Inputs,
+    held_out: tuple[FloatArray, IntArray] | None,
+    interval: Interval,
+    *,
+    refitted: bool,
+    resamples: int,
+    rng: np.random.Generator,
+) -> list[Finding]:
+    """The findings about posteriors."""
+    if held_out is None:
+        return [*shrinkage_findings(quantifier), _not_checkable(quantifier)]
+    k = len(quantifier.classes_)
+    case = Evidence(
+        names=[str(name) for name in quantifier.classes_.tolist()],
+        estimate=interval.estimate,
+        prior=quantifier.prior_,
+        bag=check_posteriors(inputs.values[:, :k], k),
+        held_out=held_out[0],
+        codes=held_out[1],
+        alpha=1 - float(interval.level),
+        half_width=float(interval.width.max()) / 2,
+    )
     fit = mixture_test(case.bag, case.held_out, case.codes, refitted=refitted, resamples=resamples, rng=rng)
     spread = deviations(case)
-    return Diagnosis(
-        [
-            *shrinkage_findings(quantifier),
-            prior_shift(case, fit),
-            prevalence(case),
-            classifier(case, spread),
-            bag_size(case, spread),
-            *_unknown_words_findings(quantifier, X, X_held),
-            *topics_findings(quantifier, X, alpha),
-            confidence(case, fit.prevalences),
-        ]
-    )
-
-
-def prior_shift_p_value(
-    quantifier: Quantifier, X: Any, *, resamples: int = 999, random_state: int | None = 0
-) -> float | None:
-    """The p-value of the finding "prior shift" alone, to check many bags; None if it cannot be computed."""
-    k, held_out = len(quantifier.classes_), _held_out(quantifier, None, None)
-    if held_out is None:
-        return None
-    bag = check_posteriors(quantifier.read(X).values[:, :k], k)
-    rng = np.random.default_rng(random_state)
-    return mixture_test(bag, *held_out, refitted=_is_refitted(quantifier), resamples=resamples, rng=rng).p_value
+    return [
+        *shrinkage_findings(quantifier),
+        prior_shift(case, fit),
+        prevalence(case),
+        classifier(case, spread),
+        bag_size(case, spread),
+        confidence(case, fit.prevalences),
+    ]
 
 
 def _is_refitted(quantifier: Quantifier) -> bool:
@@ -166,8 +188,8 @@ def _too_small(n: int) -> Finding:
     return Finding(
         "bag size",
         "alarm",
-        "1 instance is too few: any prevalence is possible, and prior shift, prevalence, classifier and confidence "
-        "cannot be checked.",
+        "1 instance is too few: any prevalence is possible, and prior shift, prevalence, classifier, confidence and "
+        "drift cannot be checked.",
         "Use bags of at least 20 instances, preferably 100 or more.",
         {"n": 1.0},
     )

@@ -30,6 +30,7 @@ class Finding:
     sentence : the result.
     advice : what to do; may be empty.
     numbers : the numbers behind the result, such as a p-value.
+    examples : texts that show it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Finding:
     sentence: str
     advice: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)
+    examples: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.sentence}" + (f" {self.advice}" if self.advice else "")
@@ -111,6 +113,7 @@ class Evidence:
     held_out: FloatArray  # (m, k) posteriors of held-out instances
     codes: IntArray  # (m,) their classes
     alpha: float
+    half_width: float  # of the widest interval of a class
 
     @property
     def n(self) -> int:
@@ -119,8 +122,14 @@ class Evidence:
 
 
 def prior_shift(case: Evidence, fit: MixtureFit) -> Finding:
-    """Check that the bag is a mixture of the training classes, given the result of `mixture_test`."""
-    numbers = {"p_value": fit.p_value, "statistic": fit.statistic, "surplus": fit.surplus}
+    """Check that the posteriors are a mixture of those of the training classes, given the result of `mixture_test`."""
+    numbers = {
+        "p_value": fit.p_value,
+        "statistic": fit.statistic,
+        "surplus": fit.surplus,
+        "points": 100 * fit.misfit,
+        "half_width": case.half_width,
+    }
     if fit.p_value >= case.alpha:
         return Finding(
             "prior shift",
@@ -130,13 +139,20 @@ def prior_shift(case: Evidence, fit: MixtureFit) -> Finding:
         )
     c, low, high = fit.worst
     more = "more" if fit.surplus > 0 else "fewer"
+    sentence = (
+        f"The posteriors do not fit any mixture of the training classes (p = {fit.p_value:.2g}): about "
+        f"{fit.misfit:.1%} of the instances do not fit. There are {abs(fit.surplus):.1%} {more} than expected with a "
+        f"posterior of {case.names[c]!r} between {low:.2f} and {high:.2f}."
+    )
+    if fit.misfit <= case.half_width:
+        included = f"The interval (±{case.half_width:.1%}) includes an error of this size."
+        return Finding("prior shift", "note", sentence, included, numbers)
     return Finding(
         "prior shift",
-        "alarm",
-        f"This is not prior shift alone: no mixture of the training classes explains the bag (p = {fit.p_value:.2g}). "
-        f"It has {abs(fit.surplus):.1%} {more} instances than expected with a posterior of {case.names[c]!r} between "
-        f"{low:.2f} and {high:.2f}.",
-        "Do not rely on the estimate. Label a small random part of the bag and use refine, or train on newer data.",
+        "warning" if fit.misfit <= WIDE / 2 else "alarm",
+        sentence,
+        f"The error may exceed the interval (±{case.half_width:.1%}). Label a small random part of the bag and use "
+        "refine, or train on newer data.",
         numbers,
     )
 
@@ -238,7 +254,7 @@ def confidence(case: Evidence, prevalences: FloatArray) -> Finding:
         return Finding("sureness", "ok", "The classifier is as confident as expected.", numbers=numbers)
     return Finding(
         "sureness",
-        "warning",
+        "note",
         f"The classifier is {'less' if change > 0 else 'more'} confident than expected: the entropy of its posteriors "
         f"is {entropy.mean():.2f} instead of {expected:.2f} (p = {p_value:.2g}).",
         "The instances may be shorter, noisier or of a different kind than the training data.",

@@ -30,6 +30,7 @@ class MixtureFit:
     prevalences : (k,) prevalences of the best mixture.
     worst : the cell where the bag differs most: the most probable class, and the range of its posterior.
     surplus : observed minus expected instances in this cell, as a share of the bag.
+    misfit : share of the instances that do not fit, about: the root of the distance beyond what chance contributes.
     """
 
     p_value: float
@@ -37,6 +38,7 @@ class MixtureFit:
     prevalences: FloatArray
     worst: tuple[int, float, float]
     surplus: float
+    misfit: float
 
 
 def mixture_test(
@@ -102,6 +104,7 @@ def mixture_test(
         prevalences=fit.prevalences[0],
         worst=cells.range_of(worst),
         surplus=float(fit.residual[0, worst]),
+        misfit=max(0.0, statistic - float(by_chance.mean())) ** 0.5,
     )
 
 

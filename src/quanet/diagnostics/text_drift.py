@@ -1,6 +1,5 @@
-"""Compare texts with the training texts: unknown words, different topics, and texts that the model was trained on."""
+"""Compare texts with the training texts: unknown words, and texts that the model was trained on."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -8,82 +7,20 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from quanet.arrays import BoolArray, FloatArray
-from quanet.base import Quantifier
-from quanet.classifiers.text import TextClassifier, check_texts, is_text
+from quanet.arrays import BoolArray
 from quanet.data.duplicates import MAX_HASHES, Hashes, hash_texts
+from quanet.data.instances import check_texts
 from quanet.diagnostics.findings import Finding
+from quanet.drift.descriptions import WORD
 
-# Squared distance of the topics, relative to the spread of the texts, up to which topics count as the same. Chosen on
-# halves of training sets: other films have 0.0001, devices without dates 0.0002, other days of tweets 0.0005; earlier
-# and later years have 0.0011 to 0.0016 for device reviews and 0.0018 for book reviews.
-SAME_TOPICS = 0.0005
 MANY_UNKNOWN = 0.15  # share of unknown words above which texts are unlike the training texts
 MUCH_OVERLAP = 0.01  # share of training texts that needs a warning
-WORD = re.compile(r"\w\w+")  # at least two letters, as in the vectorizers of scikit-learn
 
 
 def classifier_of(quantifier: Any) -> Any:
     """The fitted classifier of a quantifier, or None."""
     chosen = getattr(quantifier, "quantifier_", quantifier)  # for a search
     return getattr(chosen, "classifier_", None) or getattr(getattr(chosen, "rows_", None), "classifier", None)
-
-
-def _text_classifier(quantifier: Quantifier) -> TextClassifier | None:
-    classifier = classifier_of(quantifier)
-    while isinstance(classifier, FrozenEstimator):
-        classifier = classifier.estimator
-    return classifier if isinstance(classifier, TextClassifier) else None
-
-
-def topics_p_value(quantifier: Quantifier, texts: list[str]) -> float | None:
-    """The p-value of the hypothesis that texts have the topics of the training texts; None if it cannot be computed."""
-    classifier = _text_classifier(quantifier)
-    found = None if classifier is None else classifier.topic_distance(texts)
-    return None if found is None else found.p_value(SAME_TOPICS)
-
-
-def topics_findings(quantifier: Quantifier, X: Any, alpha: float) -> list[Finding]:
-    """Compare the topics of a bag with the training texts, regardless of class prevalence.
-
-    Empty if X is not texts, or the classifier has no term profile.
-    """
-    if not (isinstance(X, Iterable) and is_text(X)):
-        return []
-    classifier, texts = _text_classifier(quantifier), check_texts(X)
-    found = None if classifier is None else classifier.topic_distance(texts)
-    if classifier is None or found is None:
-        return []
-    p_value, beyond = found.p_value(), found.p_value(SAME_TOPICS)
-    numbers = {"p_value": p_value, "distance": found.distance, "p_beyond": beyond, "usual": SAME_TOPICS}
-    if p_value >= alpha:
-        sentence = f"The topics are the same as in the training texts (p = {p_value:.2g})."
-        return [Finding("contents", "ok", sentence, numbers=numbers)]
-    words = ", ".join(repr(word) for word in excess_words(classifier, texts, found.excess))
-    more = f"more {words}; " if words else ""
-    distance = f"distance {found.distance:.2%} ({SAME_TOPICS:.2%} is typical), p = {p_value:.2g}"
-    if beyond >= alpha:
-        sentence = f"The topics differ slightly from the training texts, as is typical of new texts: {more}{distance}."
-        return [Finding("contents", "note", sentence, numbers=numbers)]
-    return [
-        Finding(
-            "contents",
-            "alarm",
-            f"The topics differ from the training texts: {more}{distance}.",
-            "Classes may look different in these texts, which no method can detect. Label a small random part of the "
-            "bag and use refine, or train on similar texts.",
-            numbers,
-        )
-    ]
-
-
-def excess_words(classifier: TextClassifier, texts: list[str], excess: FloatArray, most: int = 3) -> list[str]:
-    """The words of texts whose terms have the largest excess (w,), in this order."""
-    words = sorted({word for text in texts for word in WORD.findall(text.lower())})
-    found = classifier.terms_["words"].transform(words).tocoo()
-    inside = found.col < len(excess)
-    best = {words[row]: float(excess[column]) for row, column in zip(found.row[inside], found.col[inside], strict=True)}
-    return sorted((word for word in best if best[word] > 0), key=lambda word: -best[word])[:most]
 
 
 class UnknownWords:

@@ -1,7 +1,7 @@
 """Choose a method, its calibration and a classifier on held-out training data, and explain the choice."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import cross_fit, is_given, posteriors_of, resolve_classifier
 from quanet.classifiers.folds import make_folds
 from quanet.classifiers.text import TextClassifier, is_text
+from quanet.drift.scale import without_drift
 from quanet.errors import InvalidSetting
 from quanet.evaluation.delegation import DelegatingSearch
 from quanet.evaluation.evaluate import DrawsBags, evaluate
@@ -112,7 +113,7 @@ class AutoQuantifier(DelegatingSearch):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Try each method with each classifier on instances X and labels y (n,), and fit the best to all data."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
@@ -137,8 +138,8 @@ class AutoQuantifier(DelegatingSearch):
         chosen = clone(methods[method])
         if classifier is not None:
             chosen.set_params(classifier=classifiers[classifier])
-        self._answer_by(chosen.fit(X, labels))
-        return self
+        with without_drift():  # `fit` learns it next
+            self._answer_by(chosen.fit(X, labels))
 
     def needs_folds(self) -> bool:
         """Whether `fit` needs folds: not if a classifier is already fitted."""

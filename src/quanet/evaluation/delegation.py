@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
+from quanet.data.instances import Inputs
 from quanet.held_out import HeldOut
 
 
@@ -33,8 +34,16 @@ class DelegatingSearch(Quantifier):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(chosen, name)
 
+    def read(self, X: Any) -> Inputs:
+        """What the chosen quantifier reads."""
+        return self.quantifier_.read(X)
+
     def _read(self, X: Any) -> FloatArray:
         return self.quantifier_.read(X).values
+
+    def learn_drift(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> None:
+        """Learn the drift scale of the chosen quantifier."""
+        self.quantifier_.learn_drift(X, y, groups)
 
     def rows(self, inputs: ArrayLike) -> FloatArray:
         """The rows of the chosen quantifier: (n, d) -> (n, d')."""

@@ -1,5 +1,6 @@
 """Evaluate a quantifier: draw bags, estimate, compare with the truth."""
 
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import check_labels
+from quanet.drift.scale import without_drift
 from quanet.evaluation.results import Results
 
 
@@ -57,3 +59,19 @@ def evaluate(
         bags.sizes,
         bags.labels,
     )
+
+
+def fit_for_estimates(quantifier: Quantifier, X: Any, y: ArrayLike, **options: Any) -> Quantifier:
+    """Fit a quantifier whose intervals are not needed: without a drift scale, which takes time.
+
+    A method that reviews left-out parts of the data, such as QuaNet, is fitted as usual, or its estimates would differ.
+    """
+    with nullcontext() if _reviews_parts(quantifier) else without_drift():
+        return quantifier.fit(X, y, **options)
+
+
+def _reviews_parts(quantifier: Any) -> bool:
+    """Whether estimates of a quantifier, or of the one inside a search, depend on left-out parts."""
+    inside = getattr(quantifier, "quantifier", None)
+    own = isinstance(quantifier, Quantifier) and type(quantifier).review_parts is not Quantifier.review_parts
+    return own or (inside is not None and _reviews_parts(inside))

@@ -1,7 +1,7 @@
 """Choose the parameters of a quantifier by its error on bags of held-out training data."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.classifiers.folds import make_folds
+from quanet.drift.scale import without_drift
 from quanet.errors import InvalidSetting
 from quanet.evaluation.delegation import DelegatingSearch
 from quanet.evaluation.evaluate import DrawsBags, evaluate
@@ -86,7 +87,7 @@ class GridSearchQ(DelegatingSearch):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Try each setting on instances X and labels y (n,), and fit the best."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
@@ -116,8 +117,8 @@ class GridSearchQ(DelegatingSearch):
         best = int(np.argmin(errors))
         self.best_setting_, self.best_error_ = settings[best], float(errors[best])
         chosen = clone(self.quantifier).set_params(**self.best_setting_)
-        self._answer_by(chosen.fit(X, labels) if self.refit else fitted[best])
-        return self
+        with without_drift():  # `fit` learns it next
+            self._answer_by(chosen.fit(X, labels) if self.refit else fitted[best])
 
     def _try(
         self, X: Any, labels: Any, fold: tuple[IntArray, IntArray], settings: list[Setting]

@@ -22,7 +22,7 @@ from quanet.classifiers.folds import Folds
 from quanet.data.dataset import Dataset
 from quanet.errors import InvalidExperiment
 from quanet.evaluation.cells import Cell
-from quanet.evaluation.evaluate import evaluate
+from quanet.evaluation.evaluate import evaluate, fit_for_estimates
 from quanet.evaluation.selection import GridSearchQ
 from quanet.experiments.bounds import bound_of
 from quanet.experiments.manifest import Metadata
@@ -154,7 +154,7 @@ def run_cell(job: Job, cell: Cell) -> float | Failure:
             X, X_test = (X if width is None else X[:, :width] for X in (rows.X, rows.X_test))
             begin = time.perf_counter()
             leaked = {"leaked": (X_test, rows.y_test)} if method.leak else {}
-            quantifier.fit(X, rows.y, **leaked)
+            fit_for_estimates(quantifier, X, rows.y, **leaked)
             fitted = time.perf_counter()
             protocol = job.plan.draws(len(rows.prior))
             results = evaluate(quantifier, X_test, rows.y_test, protocol, rng=cell.run)

@@ -14,8 +14,8 @@ SEED = np.uint64(0x2545F4914F6CDD1D)  # of hashes
 
 
 @compiled
-def _mixed(before: np.uint64, value: np.uint64) -> np.uint64:
-    # Not symmetric, because the order of words matters.
+def mix(before: np.uint64, value: np.uint64) -> np.uint64:
+    """A hash of two numbers. Not symmetric, because the order of words matters."""
     mixed = (before * np.uint64(0xBF58476D1CE4E5B9) ^ value) * np.uint64(0x9E3779B97F4A7C15)
     return mixed ^ (mixed >> np.uint64(29))
 
@@ -40,11 +40,11 @@ def _word_terms(points: Numbers, kinds: Numbers, start: int, stop: int, longest:
         while at < stop and (
             kinds[at] == WORD or (points[at] == APOSTROPHE and at + 1 < stop and kinds[at + 1] == WORD)
         ):
-            word = _mixed(word, np.uint64(points[at]))
+            word = mix(word, np.uint64(points[at]))
             at += 1
         words += 1
         for length in range(min(longest, words) - 1, 0, -1):
-            previous[length] = _mixed(previous[length - 1], word)
+            previous[length] = mix(previous[length - 1], word)
             out[found] = _bucket(previous[length], bits)
             found += 1
         previous[0] = word
@@ -70,10 +70,10 @@ def _character_terms(
         point = np.uint64(32) if space else np.uint64(points[at])
         read += 1
         for length in range(min(longest, read) - 1, 0, -1):
-            previous[length] = _mixed(previous[length - 1], point)
+            previous[length] = mix(previous[length - 1], point)
             out[found] = _bucket(previous[length], bits)
             found += 1
-        previous[0] = _mixed(SEED, point)
+        previous[0] = mix(SEED, point)
     return found
 
 

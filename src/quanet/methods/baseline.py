@@ -1,6 +1,6 @@
 """The baseline that ignores the bag: the training prevalences."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,10 +30,9 @@ class TrainPrevalence(Quantifier):
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Count the labels y (n,)."""
         self._learn_labels(X, y)
-        return self
 
     def _read(self, X: Any) -> FloatArray:
         """Rows of no columns: (n, 0)."""

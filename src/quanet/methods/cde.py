@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.parameters import Constraints, whole
 
 EMPTY = 1e-12  # the least share, so that costs stay finite

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.solvers import simplex_least_squares
 from quanet.simplex import count
 
@@ -226,7 +226,8 @@ class PACC(_Adjusted):
 
     Attributes
     ----------
-    rates_ : (k, k), the mean posterior of class i (row) over the instances of class j (column).
+    rates_ : (k, k), the mean posterior of class i (row) over the instances of class j (column). For texts they are
+        those of the final classifier instead of the folds', if the fold gap is known (`quanet.classifiers.fold_gap`).
 
     Examples
     --------
@@ -236,6 +237,9 @@ class PACC(_Adjusted):
     """
 
     about: ClassVar[About] = About("counting", "Bella et al. (2010)", "any", "posteriors", "O(n k + k^3)")
+
+    def _closes_fold_gap(self) -> bool:
+        return True
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self._keep_rates(soft_rates(posteriors, codes), "PCC")

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier
 from quanet.classifiers.calibration import METHODS, TINY, Calibration, calibrate
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.solvers import maximum_likelihood
 from quanet.parameters import Constraints, none_or, one_of
 

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.divergences import Divergence
 from quanet.methods.kernel_means import METRIC, Distances
 from quanet.methods.matcher import posterior_columns

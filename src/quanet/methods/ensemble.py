@@ -1,7 +1,7 @@
 """Many quantifiers as one: medians over settings, and ensembles trained at many prevalences."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags, check_rows
-from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import cross_fit, posteriors_of, resolve_classifier
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.held_out import joint_shrinkage, members_are_quiet, shrinkage_of_members
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.multiclass import share_out
 from quanet.metrics import find_metric
 from quanet.parameters import Constraints, at_least, one_of, settings_of, whole
@@ -101,7 +102,7 @@ class Median(_Many):
         self.quantifier = quantifier
         self.grid = grid
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Fit a copy for every setting to instances X and labels y (n,)."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
@@ -110,7 +111,6 @@ class Median(_Many):
             members = [clone(self.quantifier).set_params(**one).fit(X, self.classes_[codes]) for one in self.settings_]
         self._keep(members, X)
         self.shrinkage_ = shrinkage_of_members(members)
-        return self
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """The median of the members' estimates: (..., n, d1 + d2 + ...) -> (..., k)."""
@@ -210,7 +210,7 @@ class Ensemble(_Many):
         self.metric = metric
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Draw training bags from instances X and labels y (n,), and fit a copy to each."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
@@ -232,7 +232,6 @@ class Ensemble(_Many):
             self.histograms_: FloatArray = histograms(of_all[bags.indices])
         elif self.policy == "accuracy":
             self._keep_best(X, bags)
-        return self
 
     def _draw(self, codes: IntArray) -> Bags:
         """Training bags of all sizes' worth, at prevalences uniform but for `least` instances of every class."""

@@ -1,7 +1,7 @@
 """Distribution matching of features, without a classifier: energy distances and kernel means."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +40,7 @@ class FeatureQuantifier(Quantifier):
     def __init__(self, features: Any = None) -> None:
         self.features = features
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Learn what the features of each class look like from instances X and labels y (n,)."""
         codes = self._learn_labels(X, y)
         features = TextClassifier() if self.features is None and is_text(X) else self.features
@@ -52,7 +52,6 @@ class FeatureQuantifier(Quantifier):
         rows = self._numbers(X)
         self.columns_ = rows.shape[1]
         self._fit_rows(rows, codes)
-        return self
 
     def _read(self, X: Any) -> FloatArray:
         """What bags are summarised from, for every instance: (n, d)."""

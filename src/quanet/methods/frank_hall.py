@@ -1,7 +1,7 @@
 """Ordered classes by methods for two: one quantifier for each split of the order."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,7 +57,7 @@ class FrankHall(Quantifier):
         self.quantifier = quantifier
         self.order = order
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Fit a copy of the quantifier to every split of the labels y (n,)."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
@@ -68,7 +68,6 @@ class FrankHall(Quantifier):
         self.shrinkage_ = shrinkage_of_members(self.quantifiers_)
         firsts = [one.represent(_safe_indexing(view, [0])) for one, view in zip(self.quantifiers_, views, strict=True)]
         self.widths_ = np.array([first.shape[1] for first in firsts])
-        return self
 
     def _views(self, X: Any) -> list[Any]:
         """The input of each copy: X, or the posteriors above and up to its class."""

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.counting import mean_posterior
 from quanet.methods.densities import BANDWIDTH, interpolate, log_densities
 from quanet.methods.divergences import DIVERGENCES

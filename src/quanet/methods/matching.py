@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.counting import PACC
 from quanet.methods.divergences import DIVERGENCE, Divergence
 from quanet.methods.matcher import Matcher, posterior_columns

@@ -1,6 +1,6 @@
 """More than two classes by methods for two: each class against the rest."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,7 +59,7 @@ class OneVsRest(Quantifier):
     def __init__(self, quantifier: Any) -> None:
         self.quantifier = quantifier
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Fit a copy of the quantifier to every class of labels y (n,)."""
         X, y = self._learnable(X, y)
         codes = self._learn_labels(X, y)
@@ -75,7 +75,6 @@ class OneVsRest(Quantifier):
         self.widths_: IntArray = np.array(
             [quantifier.represent(first).shape[1] for quantifier, first in zip(self.quantifiers_, firsts, strict=True)]
         )
-        return self
 
     def _views(self, X: Any) -> list[Any]:
         """What each copy is given: X, or its class's posterior and the rest."""

@@ -120,12 +120,11 @@ class PWK(Quantifier):
         self.n_neighbors = n_neighbors
         self.alpha = alpha
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Keep instances X, texts or numbers (n, d), and labels y (n,)."""
         codes = self._learn_labels(X, y)
         self.terms_, features = fit_terms(check_texts(X), longest=1) if is_text(X) else (None, X)
         self.classifier_ = WeightedNeighbours(self.n_neighbors, alpha=self.alpha).fit(features, self.classes_[codes])
-        return self
 
     def _read(self, X: Any) -> FloatArray:
         """Decisions, 1 for the class that each instance is given to: (n, k)."""

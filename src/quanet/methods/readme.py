@@ -1,6 +1,6 @@
 """ReadMe: shares of texts from the words that occur together in them, without a classifier."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,7 +91,7 @@ class ReadMe(Quantifier):
         self.rare = rare
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Learn the profiles of texts X, or of numbers (n, d), with labels y (n,)."""
         codes = self._learn_labels(X, y)
         distinct = find_distinct(X)
@@ -124,7 +124,6 @@ class ReadMe(Quantifier):
         self.quadratics_: FloatArray
         self.inverses_: FloatArray
         self.quadratics_, self.inverses_ = self._problems(self.tables_)
-        return self
 
     def _read(self, X: Any) -> FloatArray:
         """The profile of every instance in every set, as its row in `tables_`: (n, m)."""

@@ -34,9 +34,9 @@ class _SVM(Quantifier):
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Fit the SVM to instances X, texts or numbers (n, d), and labels y (n,)."""
-        return self.fit_with([], X, y)[0]
+        self.fit_with([], X, y)
 
     def fit_path(self, X: Any, y: ArrayLike, C: Sequence[float]) -> list[Self]:
         """Fitted copies, one for every C: texts are read once, and each fit starts from the one before."""

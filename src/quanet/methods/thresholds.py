@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.rate_curve import RateCurve, median_sweep, rate_curve, share_reaching
 from quanet.parameters import Constraints, between
 

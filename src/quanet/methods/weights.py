@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import AggregativeQuantifier
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.counting import classify_and_count, hard_rates, is_singular, mean_posterior, soft_rates
 from quanet.methods.multiclass import share_out
 from quanet.parameters import Constraints, at_least, between, one_of
@@ -94,6 +94,9 @@ class _Weighted(AggregativeQuantifier):
     def __init__(self, classifier: Any = None, *, cv: Any = 5, outputs: Literal["hard", "soft"] = "soft") -> None:
         super().__init__(classifier, cv=cv)
         self.outputs = outputs
+
+    def _closes_fold_gap(self) -> bool:
+        return self.outputs == "soft"
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         self.shares_ = count(codes, posteriors.shape[1]) / len(codes)

@@ -4,6 +4,7 @@ Evidence for a new change starts with the batch after the last detection, so eve
 small probability of a false alarm (see `change_points`).
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,9 +13,10 @@ from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import FloatArray, IntArray
+from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.errors import InvalidBags, InvalidSetting
+from quanet.monitoring.batch_arrays import PER_BATCH, add_batch, start_state, upgrade_state
 from quanet.monitoring.change_points import (
     check_kind,
     date_of,
@@ -26,6 +28,7 @@ from quanet.monitoring.change_points import (
     unit_variance,
 )
 from quanet.monitoring.history import BatchEstimate, Change, History
+from quanet.monitoring.windows import Window, intervals_of, measure_batch, share_distances
 from quanet.parameters import LEVEL, Constraints, between, check_parameters, positive
 
 __all__ = ["BatchEstimate", "Change", "History", "Monitor"]
@@ -53,8 +56,8 @@ class Monitor(BaseEstimator):
 
     Notes
     -----
-    Intervals and alarms cover the sampling error of the batches. A constant bias of the quantifier shifts the level but
-    raises no alarm; `diagnose` tests for such a bias.
+    Alarms cover the sampling error of the batches, intervals also drift (`quanet.drift`). A constant bias shifts the
+    level but raises no alarm. `Change.may_be_drift` tells whether drift may explain a change.
 
     References
     ----------
@@ -87,6 +90,8 @@ class Monitor(BaseEstimator):
     opens_: IntArray  # positions of batches newer than all before: only these may start a change
     spreads_: FloatArray  # (t, k) bootstrap variance of an estimate times the size of its batch
     resampled_: IntArray  # (t,) number of resamples
+    distances_: FloatArray  # (t,) from the training data, as measured; NaN if unknown
+    deviations_: FloatArray  # (t,) of the distances, by chance
     received_: int  # number of batches, including discarded ones
     kind_: str  # kind of the dates: "order", "number" or "time"
     changes_: FloatArray  # (c,) dates of the changes, as first detected
@@ -135,20 +140,15 @@ class Monitor(BaseEstimator):
         self._initialize()
         at, kind = number_of(date, self.received_)
         self._check_kind(kind)
-        rows = self.quantifier.represent(X)
+        read = self.quantifier.read(X)
+        rows = self.quantifier.rows(read.values)
         if len(rows) < 2:
             raise InvalidBags(f"the batch has {len(rows)} instance; it needs at least 2. Merge it with the next one.")
         spread, resamples = self._unit_variance(rows)
         estimate = self.quantifier.aggregate(rows)
         self.kind_ = kind
-        if not len(self.dates_) or at > self.dates_.max():
-            self.opens_ = np.append(self.opens_, len(self.dates_))
-        self.dates_ = np.append(self.dates_, at)
-        self.sizes_ = np.append(self.sizes_, len(rows))
-        self.estimates_ = np.vstack([self.estimates_, estimate])
-        self.spreads_ = np.vstack([self.spreads_, spread])
-        self.resampled_ = np.append(self.resampled_, resamples)
-        self.received_ += 1
+        distance = measure_batch(self.quantifier, read)
+        add_batch(self, at, len(rows), estimate, spread, resamples, *distance)
         return self._newest_estimate()
 
     def restart(self, date: Any = None) -> None:
@@ -162,7 +162,7 @@ class Monitor(BaseEstimator):
         else:
             raise InvalidSetting("no change has been detected, so there is nothing to restart from. Give a date.")
         kept = self.dates_ >= start
-        for name in ("dates_", "sizes_", "estimates_", "spreads_", "resampled_"):
+        for name in PER_BATCH:
             setattr(self, name, getattr(self, name)[kept])
         newest = np.maximum.accumulate(np.r_[-np.inf, self.dates_])[:-1]
         self.opens_ = np.flatnonzero(self.dates_ > newest)
@@ -173,34 +173,34 @@ class Monitor(BaseEstimator):
         check_is_fitted(self)
         self._initialize()
         order = np.argsort(self.dates_, kind="stable")
-        dates, estimates, k = self.dates_[order], self.estimates_[order], self.estimates_.shape[1]
-        changes = self._change_dates()
-        variances = self._variances(changes)[order]
-        smoothed = [self._smoothed(at, self.dates_ <= at, variances[np.argsort(order)]) for at in dates]
-        windowed, deviation, weighted = (
-            np.reshape([one[part] for one in smoothed], (len(dates), k)) for part in range(3)
-        )
+        dates, estimates, changes = self.dates_[order], self.estimates_[order], self._change_dates()
+        variances = self._variances(changes)
+        windows = self._windows([self._before(at) for at in dates], variances)
+        lower, upper, drift = intervals_of(self.quantifier, windows, self.level)
         segment = np.searchsorted(changes, dates, side="right")
-        levels = levels_between(estimates, variances, segment, len(changes) + 1)
-        z = stats.norm.isf((1 - self.level) / 2)
-        far = z * np.sqrt(variances)
+        levels = levels_between(estimates, variances[order], segment, len(changes) + 1)
+        owner = np.searchsorted(changes, self.dates_, side="right")
+        segments = self._windows([owner == at for at in range(len(levels))], variances)
+        costs = intervals_of(self.quantifier, segments, self.level)[2].cost
+        far = stats.norm.isf((1 - self.level) / 2) * np.sqrt(variances[order])
         return History(
             classes=self.quantifier.classes_,
             dates=np.array([self._date(at) for at in dates]),
             sizes=self.sizes_[order],
             estimate=estimates,
-            windowed=windowed,
-            lower=np.clip(windowed - z * deviation, 0, 1),
-            upper=np.clip(windowed + z * deviation, 0, 1),
-            weighted=weighted,
+            windowed=np.reshape([one.estimate for one in windows], estimates.shape),
+            lower=lower,
+            upper=upper,
+            weighted=np.reshape([self._weighted(at) for at in dates], estimates.shape),
             baseline=levels[segment],
             batch_lower=np.clip(levels[segment] - far, 0, 1),
             batch_upper=np.clip(levels[segment] + far, 0, 1),
             changes=tuple(
-                Change(self._date(at), self._date(found), levels[number], levels[number + 1])
-                for number, (at, found) in enumerate(zip(changes, self.alarms_, strict=True))
+                Change(self._date(at), self._date(found), levels[i], levels[i + 1], costs[i : i + 2].max(axis=0))
+                for i, (at, found) in enumerate(zip(changes, self.alarms_, strict=True))
             ),
             level=self.level,
+            drift=drift,
         )
 
     def _check_kind(self, kind: str) -> None:
@@ -209,28 +209,11 @@ class Monitor(BaseEstimator):
 
     def _initialize(self) -> None:
         if hasattr(self, "dates_"):
-            self._upgrade()
+            upgrade_state(self)
             return
         check_parameters(self)
         check_is_fitted(self.quantifier, "classes_")
-        k = len(self.quantifier.classes_)
-        self.dates_, self.sizes_, self.estimates_ = np.empty(0), np.empty(0, dtype=np.intp), np.empty((0, k))
-        self.opens_ = np.empty(0, dtype=np.intp)
-        self.spreads_, self.resampled_ = np.empty((0, k)), np.empty(0, dtype=np.intp)
-        self.changes_, self.alarms_ = np.empty(0), np.empty(0)
-        self.received_ = 0
-        self.kind_ = "order"
-
-    def _upgrade(self) -> None:
-        """Convert the state of a monitor saved by 0.1.0: one variance for all batches, and one change."""
-        if hasattr(self, "changes_"):
-            return
-        t = len(self.dates_)
-        self.spreads_, self.resampled_ = np.tile(self.unit_variance_, (t, 1)), np.full(t, LATER_RESAMPLES)
-        self.received_ = int(self.dates_.max(initial=-1.0)) + 1 if self.kind_ == "order" else t
-        self.changes_ = np.empty(0) if self.since_ is None else np.array([self.since_])
-        self.alarms_ = np.full(len(self.changes_), self.dates_.max(initial=0.0))
-        del self.unit_variance_, self.resamples_, self.since_
+        start_state(self, len(self.quantifier.classes_))
 
     def _unit_variance(self, rows: FloatArray) -> tuple[FloatArray, int]:
         """Variance of the batch's estimate times its size, (k,), and the number of resamples used."""
@@ -246,17 +229,18 @@ class Monitor(BaseEstimator):
             self.changes_ = np.append(self.changes_, first)
             self.alarms_ = np.append(self.alarms_, self.dates_.max())
         changes = self._change_dates()
-        everything = np.ones(len(self.dates_), dtype=bool)
-        windowed, deviation, weighted = self._smoothed(self.dates_.max(), everything, self._variances(changes))
-        reach = stats.norm.isf((1 - self.level) / 2) * deviation
+        newest = self.dates_.max()
+        [window] = self._windows([self._before(newest)], self._variances(changes))
+        (lower,), (upper,), drift = intervals_of(self.quantifier, [window], self.level)
         return BatchEstimate(
             date=self._date(self.dates_[-1]),
             n=int(self.sizes_[-1]),
             estimate=self.estimates_[-1],
-            windowed=windowed,
-            lower=np.clip(windowed - reach, 0, 1),
-            upper=np.clip(windowed + reach, 0, 1),
-            weighted=weighted,
+            windowed=window.estimate,
+            lower=lower,
+            upper=upper,
+            drift=drift.of_bag(0),
+            weighted=self._weighted(newest),
             evidence=evidence,
             found=found,
             alarm=len(changes) > 0,
@@ -287,13 +271,20 @@ class Monitor(BaseEstimator):
         batches = (self.dates_, self.estimates_, self._variances(self.changes_))
         return likeliest_dates(*batches, self.changes_, self.alarms_, shift=self.shift)
 
-    def _smoothed(self, now: float, known: Any, variances: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Windowed estimate, its standard deviation, and the weighted estimate: each (k,)."""
-        inside = known & (self.dates_ > now - self.window)
-        shares = self.sizes_[inside] / self.sizes_[inside].sum()
-        deviation = np.sqrt((shares[:, None] ** 2 * variances[inside]).sum(axis=0))
+    def _windows(self, members: Sequence[BoolArray], variances: FloatArray) -> list[Window]:
+        """Windows of the batches in these masks (t,); variances (t, k) of all batches."""
+        distances = share_distances(self.quantifier, self.distances_, self.deviations_, self.sizes_)
+        return [Window.of(self.sizes_[i], self.estimates_[i], variances[i], distances[i]) for i in members]
+
+    def _before(self, now: float) -> BoolArray:
+        """The batches in the window that ends at a date, (t,)."""
+        return (self.dates_ <= now) & (self.dates_ > now - self.window)
+
+    def _weighted(self, now: float) -> FloatArray:
+        """Mean prevalences (k,) of the batches up to a date, weighted by their size and age."""
+        known = self.dates_ <= now
         weights = self.sizes_[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
-        return shares @ self.estimates_[inside], deviation, weights @ self.estimates_[known] / weights.sum()
+        return np.asarray(weights @ self.estimates_[known] / weights.sum())
 
     def _date(self, at: float) -> Any:
         return date_of(at, self.kind_)

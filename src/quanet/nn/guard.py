@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import ttest_1samp
 
-from quanet.arrays import FloatArray
+from quanet.arrays import FloatArray, IntArray
+from quanet.drift.parts import draw_bags_of_part
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
 from quanet.nn.batches import BagPool
 
@@ -51,6 +52,24 @@ def compare(
         rows = part.rows[bags.indices]
         before[at], after[at] = (_errors(bags.prevalences, estimate(rows)) for estimate in (base, network))
     return judge(before, after)
+
+
+def loses_on_parts(
+    base: Callable[[FloatArray], FloatArray],
+    network: Callable[[FloatArray], FloatArray],
+    parts: list[tuple[FloatArray, IntArray]],
+    k: int,
+) -> bool:
+    """Whether a network has larger errors than its base on left-out parts, in AE, RAE or KLD, on average over parts.
+
+    Parts are rows (m, d) and classes (m,) that differ from the rest of the training data (`quanet.drift.parts`).
+    """
+    rng = np.random.default_rng(0)
+    before, after = np.empty((len(parts), 3)), np.empty((len(parts), 3))
+    for at, (rows, codes) in enumerate(parts):
+        positions, truth = draw_bags_of_part(codes, k, rng)
+        before[at], after[at] = (_errors(truth, estimate(rows[positions])) for estimate in (base, network))
+    return bool((after.mean(axis=0) > before.mean(axis=0)).any())
 
 
 def judge(before: FloatArray, after: FloatArray) -> Verdict:

@@ -20,13 +20,13 @@ from quanet.held_out import HeldOut
 from quanet.methods.about import About
 from quanet.nn.batches import BagPool, base_estimate, pooled_inputs, sorted_inputs, training_batches
 from quanet.nn.device import on_device, one_thread, resolve_device, seeded
-from quanet.nn.guard import compare
+from quanet.nn.guard import compare, loses_on_parts
 from quanet.nn.loop import Batch, train
 from quanet.nn.losses import divergence_from_logs, squared_error
 from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
 from quanet.nn.recipes import GROUPS, RECIPES
-from quanet.nn.row_maker import RowMaker
+from quanet.nn.row_maker import NetworkQuantifier, RowMaker
 from quanet.nn.statistics import Statistics
 from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
 from quanet.parameters import Constraints, one_of
@@ -36,7 +36,7 @@ RUNS = 50  # of neighbours in a class, which stay in one pool
 PAPER_PARTS = (0.75, 0.25, 1e-9), None  # shares and runs: drawn at random, and nothing for a guard, which it has not
 
 
-class QuaNet(Quantifier):
+class QuaNet(NetworkQuantifier):
     """Recurrent network over a bag's posteriors and embeddings (after Esuli, Moreo and Sebastiani, CIKM 2018).
 
     Rows ``[posteriors | embedding]`` come from held-out training instances. If they are of one classifier, a linear
@@ -47,8 +47,9 @@ class QuaNet(Quantifier):
     Pools for training, early stopping and the last test share no instance, and neighbours in the data stay in one pool.
     The last pool decides whether the network is used: it is cut into 6 to 10 parts of neighbours with at least 10
     instances of every class each. In AE, RAE and KLD alike, the network's gain over the base must be significant over
-    the parts (t-test, p < .005), remove at least 5 % of the base's error, and be a loss in no part. Otherwise, and with
-    fewer than about 300 held-out instances of a class, `predict` gives the base. As published: `QuaNet.paper`.
+    the parts (t-test, p < .005), remove at least 5 % of the base's error, and be a loss in no part; nor may it lose on
+    clusters of the training data that the classifier has not seen (`quanet.drift`). Otherwise, and with fewer than
+    about 300 held-out instances of a class, `predict` gives the base. As published: `QuaNet.paper`.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ class QuaNet(Quantifier):
             progress=progress,
         )
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Fit the classifier to instances X and labels y (n,), then the network to bags of held-out rows."""
         check_checkpoint(self)
         device = resolve_device(self.device)
@@ -185,11 +186,12 @@ class QuaNet(Quantifier):
             rows, codes = np.concatenate([p.rows for p in parts]), np.concatenate([p.codes for p in parts])
             groups = None if groups is None else np.concatenate([p.groups for p in parts if p.groups is not None])
         self._keep_held_out(HeldOut(rows, codes, len(self.classes_), groups, self.rows_.fold_gap))
-        return self
 
-    def needs_folds(self) -> bool:
-        """Whether `fit` makes folds."""
-        return not is_given(self.classifier)
+    def review_parts(self, parts: list[tuple[FloatArray, IntArray]]) -> None:
+        """Use the base estimate alone if the network loses on parts of the training data that were left out."""
+        # Nothing can be left out of a classifier that is already fitted.
+        if self.corrects_ and self.network == "residual" and not is_given(self.classifier):
+            self.corrects_ = not loses_on_parts(self._base, self._estimate, parts, len(self.classes_))
 
     def _read(self, X: Any) -> FloatArray:
         """Posteriors and embedding of every instance: (n, k + e)."""
@@ -202,7 +204,7 @@ class QuaNet(Quantifier):
         values = check_rows(rows, width=self.rows_.width)
         estimate = self._estimate if self.corrects_ else self._base
         stack = values.reshape(-1, *values.shape[-2:])
-        together = max(1, AT_A_TIME["cpu"] // (stack.shape[1] * stack.shape[2]))
+        together = max(1, AT_A_TIME["cpu"] // stack[0].size)
         parts = [estimate(stack[start : start + together]) for start in range(0, len(stack), together)]
         return np.concatenate(parts).reshape(*values.shape[:-2], -1)
 
@@ -226,11 +228,9 @@ class QuaNet(Quantifier):
 
     def relearn(self, inputs: FloatArray, codes: IntArray) -> Quantifier:
         """A copy whose base estimate is calibrated on other held-out inputs; itself if the network is used."""
-        if self.corrects_:
-            return self
         relearned = copy(self)
         relearned.statistics_ = Statistics.fit(inputs[:, : len(self.classes_)], codes)
-        return relearned
+        return self if self.corrects_ else relearned
 
     __quanet_state__ = network_as_arrays
 

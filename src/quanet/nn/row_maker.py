@@ -11,12 +11,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.base import Quantifier
 from quanet.classifiers.calibration import calibrate
 from quanet.classifiers.cross_fitting import (
     check_posteriors,
     cross_fit_with_gap,
     fit_classifier,
+    is_given,
     posteriors_of,
+    read_left_out,
     resolve_classifier,
 )
 from quanet.classifiers.folds import make_folds, split_in_folds
@@ -107,6 +110,24 @@ class RowMaker:
             )
         return self._joined(posteriors, embedding)
 
+    def left_out(self, X: Any, codes: IntArray, folds: list[tuple[IntArray, IntArray]]) -> list[FloatArray] | None:
+        """Rows of the held-out instances of each fold, by classifiers that have not seen them.
+
+        None if the embedding or the reader is learned from labels, because it has then seen them.
+        """
+        if self.classifier is None or isinstance(self.classifier, FrozenEstimator):
+            return [self.transform(_safe_indexing(X, held_out)) for _, held_out in folds]
+        if self.reader is not None or (hasattr(self.classifier, "transform") and not self.shares_folds()):
+            return None
+        classifier = resolve_classifier(self.given, X, self.classes)
+        posteriors = read_left_out(classifier, X, codes, self.classes, folds)
+        parts = [_safe_indexing(X, held_out) for _, held_out in folds]
+        return [self._joined(read, self._embed(part)) for read, part in zip(posteriors, parts, strict=True)]
+
+    def shares_folds(self) -> bool:
+        """Whether the classifier fits several folds in shared passes."""
+        return hasattr(self.classifier, "fit_out_of_fold")
+
     def _split(self, X: Any) -> tuple[FloatArray, FloatArray]:
         k = len(self.classes)
         posteriors, embedding = posterior_columns(X, self.classes)
@@ -161,6 +182,25 @@ class RowMaker:
 
     def _joined(self, posteriors: FloatArray, embedding: FloatArray) -> FloatArray:
         return np.hstack([posteriors, (embedding - self.centre) @ self.directions])
+
+
+class NetworkQuantifier(Quantifier):
+    """Base class of networks over bags: their rows come from a `RowMaker`."""
+
+    classifier: Any
+    rows_: RowMaker
+
+    def left_out_inputs(self, X: Any, codes: IntArray, folds: list[tuple[IntArray, IntArray]]) -> Any:
+        """Rows of the held-out instances of each fold, by classifiers that have not seen them."""
+        return self.rows_.left_out(X, codes, folds)
+
+    def shares_folds(self) -> bool:
+        """Whether the classifier fits several folds in shared passes, so that more of them cost little."""
+        return self.rows_.shares_folds()
+
+    def needs_folds(self) -> bool:
+        """Whether `fit` makes folds."""
+        return not is_given(self.classifier)
 
 
 def _features(posteriors: FloatArray, embedding: FloatArray) -> FloatArray:

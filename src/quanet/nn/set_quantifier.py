@@ -14,8 +14,6 @@ from torch import nn
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import check_rows
-from quanet.base import Quantifier
-from quanet.classifiers.cross_fitting import is_given
 from quanet.errors import InvalidData
 from quanet.held_out import HeldOut
 from quanet.nn.batches import BagPool, row_batches
@@ -25,7 +23,7 @@ from quanet.nn.losses import LOSSES
 from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import SetNetwork
 from quanet.nn.recipes import Recipe
-from quanet.nn.row_maker import RowMaker
+from quanet.nn.row_maker import NetworkQuantifier, RowMaker
 from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
 from quanet.parameters import Constraints, at_least, one_of, whole
 from quanet.simplex import count
@@ -38,7 +36,7 @@ RECIPE = Recipe(bags=50, sizes=(20, 500), batches=50, stop_sizes=(250, 500), sto
 
 
 @dataclass(eq=False, repr=False)  # so that a network adds its parameters to these without repeating them
-class SetQuantifier(Quantifier):
+class SetQuantifier(NetworkQuantifier):
     """Base of the set networks: rows as for `QuaNet`, bags of held-out rows, a network that reads whole rows.
 
     A subclass is a dataclass and writes `_show`. Nothing is guarded: the network's softmax is the estimate.
@@ -68,7 +66,7 @@ class SetQuantifier(Quantifier):
     def _show(self) -> tuple[nn.Module, int, int]:
         """What an instance shows, as a module; and its widths before and after."""
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         """Fit the classifier to instances X and labels y (n,), then the network to bags of held-out rows."""
         check_checkpoint(self)
         device = resolve_device(self.device)
@@ -89,11 +87,6 @@ class SetQuantifier(Quantifier):
         kept = np.hstack([stop_pool.rows[:, to_sorted], stop_pool.rows[:, pool.k :]])
         held_out = HeldOut(kept, order[stop_pool.codes], pool.k, stop_pool.groups, self.rows_.fold_gap)
         self._keep_held_out(held_out)
-        return self
-
-    def needs_folds(self) -> bool:
-        """Whether `fit` makes folds."""
-        return not is_given(self.classifier)
 
     def _read(self, X: Any) -> FloatArray:
         """Posteriors and embedding of every instance: (n, k + e)."""

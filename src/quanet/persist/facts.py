@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors.numpy
 
+from quanet.drift.scale import OLD_MODEL, drift_sentence
 from quanet.errors import InvalidModel
 from quanet.persist.load import Reader, read_folder, untrusted_types
 from quanet.persist.trust import ARRAYS, Trust, known
@@ -25,6 +27,7 @@ class Facts:
     settings : its parameters, as they would be written.
     classes, prior : labels, and training prevalences; empty where the model has none.
     instances : number of labelled instances it was fitted to.
+    drift : how its drift scale was learned, or what is unknown; empty if it is not a quantifier.
     config : what else was saved with it: "data", "results", "notes", "saved", "quanet", "versions", and more.
     files : name -> bytes.
     untrusted : types that must be passed to `load` as trusted.
@@ -36,6 +39,7 @@ class Facts:
     classes: list[Any]
     prior: list[float]
     instances: int | None
+    drift: str
     config: dict[str, Any]
     files: dict[str, int]
     untrusted: list[str]
@@ -67,6 +71,7 @@ def model_facts(folder: str | Path) -> Facts:
         classes = reader.read(fitted["classes_"]).tolist() if _is_data(fitted.get("classes_")) else []
         prior = reader.read(fitted["prior_"]).tolist() if _is_data(fitted.get("prior_")) else []
         instances = fitted.get("n_instances_")
+        drift = _drift(_drift_node(state), reader) if prior else ""
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidModel(f"{folder} is damaged and cannot be read: {error!r}. Save the model again.") from error
     return Facts(
@@ -76,6 +81,7 @@ def model_facts(folder: str | Path) -> Facts:
         classes=classes,
         prior=prior,
         instances=instances if isinstance(instances, int) else None,
+        drift=drift,
         config={key: value for key, value in config.items() if key not in ("files", "sha256")},
         files={path.name: path.stat().st_size for path in sorted(place.iterdir()) if path.is_file()},
         untrusted=untrusted_types(place),
@@ -92,6 +98,22 @@ def _fitted_state(state: dict[str, Any]) -> dict[str, Any]:
         return state
     inside = (state[name] for name in INNER if isinstance(state.get(name), dict) and "state" in state[name])
     return next((found for one in inside if (found := _fitted_state(one["state"]))), {})
+
+
+def _drift_node(state: dict[str, Any]) -> Any:
+    """The drift scale of the model, or of the quantifier inside; None if there is none."""
+    if state.get("drift_") is not None:
+        return state["drift_"]
+    inside = (state[name]["state"] for name in INNER if isinstance(state.get(name), dict) and "state" in state[name])
+    return next((found for one in inside if (found := _drift_node(one)) is not None), None)
+
+
+def _drift(node: Any, reader: Reader) -> str:
+    """How the drift scale was learned; models of older versions have none."""
+    if node is None:
+        return drift_sentence("", np.empty(0), unknown=OLD_MODEL)
+    state = node["state"]
+    return drift_sentence(state["kind"], reader.read(state["variances"]), state["unknown"], state["no_parts"])
 
 
 def _is_data(node: Any) -> bool:

@@ -22,6 +22,7 @@ from quanet.persist.trust import (
     FORMAT,
     QUANET,
     RAW_DTYPE,
+    REMOVED,
     Trust,
     canonical_json,
     digest,
@@ -90,7 +91,20 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The checked configuration of a model folder, and the bytes of its files."""
     config = _checked_config(folder)
     _check_versions(folder, config)
+    config["model"] = _without_removed(config["model"])
     return config, {name: _read_file(folder, name, checksum) for name, checksum in config["files"].items()}
+
+
+def _without_removed(node: Any) -> Any:
+    """A tree without the attributes that older versions saved and that are not used any more."""
+    if isinstance(node, list):
+        return [_without_removed(entry) for entry in node]
+    if not isinstance(node, dict):
+        return node
+    removed, state = REMOVED.get(str(node.get("$object")), ()), node.get("state")
+    if removed and isinstance(state, dict):
+        node = node | {"state": {key: entry for key, entry in state.items() if key not in removed}}
+    return {key: _without_removed(entry) for key, entry in node.items()}
 
 
 def _checked_config(folder: Path) -> dict[str, Any]:

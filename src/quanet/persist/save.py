@@ -188,6 +188,7 @@ def model_card(estimator: Any, about: Mapping[str, Any], trusted: list[str]) -> 
         "Load": _load(trusted),
         "Data": about["data"],
         "Classes": _classes(estimator),
+        "Drift": _drift(estimator),
         "Held-out errors": _table(("error", "value"), about["results"]),
         "Settings": _settings(estimator),
         "Notes": about["notes"],
@@ -218,6 +219,11 @@ def _classes(estimator: Any) -> str:
     instances = getattr(estimator, "n_instances_", None)
     known = "" if instances is None else f"\nLearnt from {instances:,} instances.\n"
     return _table(("class", "training prevalence"), dict(zip(names, shares, strict=True))) + known
+
+
+def _drift(estimator: Any) -> str:
+    scale = getattr(getattr(estimator, "quantifier_", estimator), "drift_", None)  # of the quantifier a search selected
+    return "" if scale is None else scale.sentence
 
 
 def _settings(estimator: Any) -> str:

@@ -25,19 +25,24 @@ FORMAT = 1
 CONFIG, ARRAYS, CARD = "config.json", "arrays.safetensors", "README.md"
 FILE = re.compile(r"arrays\.safetensors|part-\d+\.skops")
 RAW_DTYPE = re.compile(r"[<>|][biufcSmM]\d+(\[\w+\])?")
-RENAMED = {"Contents": "TermProfile"}  # classes that models of older versions know by another name
+REMOVED = {"TextClassifier": ("contents_",)}  # attributes that older versions saved and that are not used any more
 
 # Classes that are not public but may be inside a saved quantifier. Public ones are known without an entry here.
 PARTS = {
     "Calibration": "quanet.classifiers.calibration",
     "HeldOut": "quanet.held_out",
-    "TermProfile": "quanet.classifiers.terms",
+    "DriftScale": "quanet.drift.scale",
+    "NumberDescriber": "quanet.drift.descriptions",
+    "PosteriorDescriber": "quanet.drift.descriptions",
+    "Profile": "quanet.drift.profile",
+    "TextDescriber": "quanet.drift.descriptions",
     "PrecomputedPosteriors": "quanet.classifiers.cross_fitting",
     "Matcher": "quanet.methods.matcher",
     "Epoch": "quanet.nn.loop",
     "RowMaker": "quanet.nn.row_maker",
     "Statistics": "quanet.nn.statistics",
     "Terms": "quanet.classifiers.terms",
+    "Tokens": "quanet.classifiers.meaning",
     # Taken apart like our own: a network may stand in the first two, and skops writes a vocabulary word by word.
     "FrozenEstimator": "sklearn.frozen",
     "Pipeline": "sklearn.pipeline",
@@ -87,7 +92,6 @@ QUANET: Any = import_module("quanet")
 @cache
 def known(name: str) -> type | None:
     """The class of that short name, if a folder may name it without being trusted; no other one is imported."""
-    name = RENAMED.get(name, name)
     if name in PARTS:
         return getattr(import_module(PARTS[name]), name)
     module = QUANET.MODULE_OF.get(name)

@@ -55,10 +55,11 @@ def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str
         Section("Error by shift", charts=(shift,), detail=True),
         Section(
             "Do the intervals contain the truth?",
-            (_coverage_sentence(evaluation.covered, level),),
+            (_coverage_sentence(evaluation.covered, level, with_drift=evaluation.interval.drift is not None),),
             charts=(coverage,),
             detail=True,
         ),
+        *_drift_sections(evaluation),
         Section("All labelled instances as one bag", charts=(_whole_chart(evaluation),)),
         diagnosis_section(evaluation.diagnosis),
     )
@@ -76,9 +77,12 @@ def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str
 
 
 def bag_rows(evaluation: Evaluation) -> Any:
-    """Truth, estimate and interval of the model for every bag and class, as a data frame."""
+    """Truth, estimate and interval of the model for every bag and class, as a data frame; and what drift may cost."""
     table = next(iter(evaluation.results.values())).frame().rename(columns={"label": "bag"})
     table["lower"], table["upper"] = evaluation.interval.lower.ravel(), evaluation.interval.upper.ravel()
+    drift = evaluation.interval.drift
+    if drift is not None:
+        table["drift"], table["state"] = drift.cost.ravel(), np.repeat(drift.state, drift.cost.shape[1])
     return table
 
 
@@ -98,8 +102,11 @@ def _answer(name: str, errors: Mapping[str, float], evaluation: Evaluation) -> s
     return f"{name} is off by {points(own, full=True)} on average over {bags}{source}{compared}."
 
 
-def _coverage_sentence(covered: FloatArray, level: float) -> str:
-    """Coverage of intervals (b, k), and whether it differs significantly from their level."""
+def _coverage_sentence(covered: FloatArray, level: float, *, with_drift: bool = False) -> str:
+    """Coverage of intervals (b, k), and whether it differs significantly from their level.
+
+    Intervals with drift allow for a bias, which bags of one file share: they contain the truth in most bags or in few.
+    """
     bags = len(covered)
     sentence = f"{percent(float(covered.mean()))} of the {level_text(level)} intervals contain the truth"
     p, direction = coverage_test(covered, level)
@@ -107,10 +114,54 @@ def _coverage_sentence(covered: FloatArray, level: float) -> str:
     test = f"exact binomial test over {many(bags, 'bag')}, p {p_text if p_text.startswith('<') else f'= {p_text}'}"
     if p < ALPHA and direction < 0:
         return f"{sentence}, fewer than expected ({test}): the classes may have changed since training."
+    if p < ALPHA and with_drift:
+        return f"{sentence}. All bags share the bias of this file, so that this may exceed {level_text(level)} by far."
     if p < ALPHA:
         return f"{sentence}, more than expected ({test}): the intervals are wider than necessary."
     few = "" if can_be_too_wide(bags, level, ALPHA) else " So few bags cannot show whether intervals are too wide."
     return f"{sentence}. This does not differ significantly from {level_text(level)} ({test}).{few}"
+
+
+def _drift_sections(evaluation: Evaluation) -> tuple[Section, ...]:
+    """Intervals with and without drift, and the states of the bags; none if drift is not included."""
+    found = _drift_data(evaluation)
+    if found is None:
+        return ()
+    if found["states"]["unknown"] == 1:
+        return (Section("Drift", (f"Unknown, so that intervals do not include it: {found['source']}.",)),)
+    states = ", ".join(f"{percent(share, digits=0)} {state}" for state, share in found["states"].items() if share)
+    table = Table(
+        f"{level_text(evaluation.interval.level)} intervals with and without drift",
+        (Column("contain the truth"), Column("mean width")),
+        tuple(
+            (name, (TableEntry(percent(found[key]["coverage"])), TableEntry(points(found[key]["width"]))))
+            for name, key in (("with drift", "with"), ("without drift", "without"))
+        ),
+        (
+            "Trusted: drift costs at most half of the sampling error. Widened: more. "
+            "Refused: a few labels would say more than the estimate.",
+        ),
+        corner="intervals",
+    )
+    return (
+        Section(
+            "Drift",
+            (f"States of the bags: {states}. The cost of drift is estimated {found['source']}.",),
+            tables=(table,),
+        ),
+    )
+
+
+def _drift_data(evaluation: Evaluation) -> dict[str, Any] | None:
+    interval, drift = evaluation.interval, evaluation.interval.drift
+    if drift is None:
+        return None
+    return {
+        "with": {"coverage": evaluation.covered.mean(), "width": interval.width.mean()},
+        "without": {"coverage": evaluation.plain_covered.mean(), "width": interval.without_drift.width.mean()},
+        "states": evaluation.states,
+        "source": drift.source,
+    }
 
 
 def _error_table(results: Mapping[str, Results]) -> Table:
@@ -196,6 +247,7 @@ def _data(evaluation: Evaluation) -> dict[str, Any]:
         "interval": evaluation.interval.method,
         "methods": _rows(evaluation),
         "limit": _limit(evaluation),
+        "drift": _drift_data(evaluation),
         "whole": {
             str(name): {
                 "training": evaluation.prior[c],

@@ -21,7 +21,7 @@ def summarize_training(training: Training, *, settings: Sequence[tuple[str, str]
         title=f"Model {training.method}, trained on {', '.join(training.files[:3])}",
         answer=_answer(training),
         cautions=_cautions(training),
-        sections=(_errors_section(training), data_section(training)),
+        sections=(_errors_section(training), Section("Drift", (_drift_sentence(training),)), data_section(training)),
         settings=(*settings, ("seed", str(training.seed))),
         data=lambda: training.facts(dict(settings).get("command", "")),
     )
@@ -74,6 +74,16 @@ def errors_table(errors: HeldOutErrors, method: str) -> Table:
         (Column("error"),),
         tuple((name, (TableEntry(_points(error), best=name == method),)) for name, error in rows),
     )
+
+
+def drift_line(training: Training) -> str:
+    """How the drift scale was learned, or what is unknown."""
+    sentence = _drift_sentence(training)
+    return f"Drift: {sentence[:1].lower()}{sentence[1:]}"
+
+
+def _drift_sentence(training: Training) -> str:
+    return training.drift.sentence if training.drift else "Unknown; intervals do not include it."
 
 
 def data_section(training: Training) -> Section:

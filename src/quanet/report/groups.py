@@ -15,6 +15,7 @@ from quanet.report.palette import SERIES
 from quanet.report.phrases import level_text, many, percent, share_entry
 from quanet.report.summary import Column, Table, TableEntry
 from quanet.uncertainty.policy import SMALL_BAG
+from quanet.uncertainty.widening import FEWEST_LABELS
 
 if TYPE_CHECKING:
     from quanet.arrays import FloatArray, LabelArray
@@ -24,6 +25,12 @@ LINES = 4  # in a panel, if there are several panels
 PANELS = 12
 POINTS = 4000  # of a chart: some 150 KB in each of its widths
 ROWS = 30
+MEANINGS = {
+    "trusted": "drift costs at most half of the sampling error",
+    "widened": "drift costs over half of the sampling error; the interval includes it, by so many points at each end",
+    "refused": f"the estimate is worth fewer than {FEWEST_LABELS} labels; so many random ones would settle it",
+    "unknown": "drift cannot be measured; the interval includes sampling only",
+}
 LONGEST = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}  # days
 
 
@@ -241,12 +248,12 @@ def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
     """Shares and intervals of every group; of two classes, a narrow terminal shows the second."""
     two = len(shares.classes) == 2
     keys = [str(key) for key in shares.keys]
-    notes = shares.notes
+    notes = group_states(shares)
     columns = [Column(key, left=True) for key in keys[1:]] + [Column("n")]
     columns += [Column(str(name), spare=two and c == 0) for c, name in enumerate(shares.classes)]
     columns += [Column(f"{shares.classes[1]}, counted", spare=True)] if two else []
     columns += [Column(f"true {name}") for name in shares.classes[-1 if two else 0 :]] if truth is not None else []
-    columns += [Column("note", left=True)] if any(notes) else []
+    columns += [Column("state" if any(shares.states) else "note", left=True)] if any(notes) else []
     rows = []
     for g, group in enumerate(shares.groups):
         first, *others = (value or "(empty)" for value in group or ("all",))
@@ -269,21 +276,25 @@ def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
     )
 
 
+def group_states(shares: Shares) -> list[str]:
+    """(g,) the state of every group, with what it needs: "few, trusted", "widened by 3.1", "refused: label 96"."""
+    found = []
+    parts = zip(shares.small.tolist(), shares.states, shares.widening.tolist(), shares.labels.tolist(), strict=True)
+    for small, state, widening, labels in parts:
+        details = {"widened": f" by {100 * widening:.1f}", "refused": f": label {labels:,}"}
+        found.append(", ".join(filter(None, ("few" if small else "", state + details.get(state, "")))))
+    return found
+
+
 def _table_notes(shares: Shares) -> list[str]:
     notes = []
     if shares.small.any():
         notes.append(
-            f"few: fewer than {SMALL_BAG} instances, or an interval wider than {200 * WIDE:.0f} points "
-            f"({many(int(shares.small.sum()), 'group')})."
+            f"few: fewer than {SMALL_BAG} instances, or an interval wider than {200 * WIDE:.0f} points without "
+            f"drift ({many(int(shares.small.sum()), 'group')})."
         )
-    if "alarm" in shares.diagnoses:
-        drifted = many(shares.diagnoses.count("alarm"), "group")
-        notes.append(
-            f"drift: words or posteriors differ from the training data ({drifted}); the error may exceed the interval."
-        )
-    if shares.keys and any(shares.diagnoses) and "" in shares.diagnoses:
-        checked = len(shares.groups) - shares.diagnoses.count("")
-        notes.append(f"Checked for drift: the {checked:,} largest of {len(shares.groups):,} groups.")
+    states = set(shares.states)
+    notes += [f"{state}: {meaning}." for state, meaning in MEANINGS.items() if state in states]
     if len(shares.classes) == 2:
         notes.append("counted: share of predicted labels, not corrected.")
     return notes

@@ -12,13 +12,14 @@ from quanet.diagnostics.findings import Finding
 from quanet.errors import InvalidData
 from quanet.report.groups import position_of
 from quanet.report.monitor_chart import history_chart
-from quanet.report.phrases import between, level_text, listing, many, percent, reproduction, share_entry
+from quanet.report.phrases import between, level_text, listing, many, percent, points, reproduction, share_entry
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 from quanet.workflows.monitor import date_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quanet.arrays import FloatArray
     from quanet.monitoring.history import History
     from quanet.workflows.monitor import MonitorRun
 
@@ -27,7 +28,7 @@ MAX_CHANGES = 4  # in the sentence
 SURPRISING = 0.001  # probability of this many batches outside their range; below it, a caution is given
 COLUMNS = (
     *("batch", "date", "n", "class", "estimate", "smoothed", "lower", "upper", "weighted"),
-    *("evidence", "alarm", "since"),
+    *("evidence", "alarm", "since", "drift", "state"),
 )
 
 
@@ -74,12 +75,17 @@ def summarize_history(history: History, *, settings: Sequence[tuple[str, str]] =
     return Summary(
         title="Shares over time",
         answer=_answer(history, shown[0]),
-        cautions=(*((change,) if change.severity != "ok" else ()), *_variation(history, shown[0])),
+        cautions=(
+            *((change,) if change.severity != "ok" else ()),
+            *_drift_findings(history),
+            *_variation(history, shown[0]),
+        ),
         facts=(
             ("batches", f"{len(history.dates):,}"),
             ("instances", f"{history.sizes.sum():,}"),
             ("first and newest batch", f"{date_text(history.dates[0])}, {date_text(history.dates[-1])}"),
             ("confidence level", level_text(history.level)),
+            *_drift_facts(history),
         ),
         sections=(
             Section("Over time", charts=(history_chart(history, shown),)),
@@ -142,6 +148,36 @@ def _change_finding(history: History) -> Finding:
     )
 
 
+def _drift_findings(history: History) -> tuple[Finding, ...]:
+    """A note if drift may explain changes."""
+    found = [one for one in history.changes if one.may_be_drift]
+    if not found:
+        return ()
+    newest = found[-1]
+    c = newest.largest
+    assert newest.cost is not None
+    others = f" ({len(found)} of {len(history.changes)} changes; this is the last)" if len(history.changes) > 1 else ""
+    return (
+        Finding(
+            "drift",
+            "note",
+            f"The change since {date_text(newest.date)} may be drift{others}: {history.classes[c]} changed by "
+            f"{points(abs(newest.after[c] - newest.before[c]))}, and drift may cost up to {points(newest.cost[c])}.",
+            "Label a few random instances from before and after that date to tell.",
+        ),
+    )
+
+
+def _drift_facts(history: History) -> tuple[tuple[str, str], ...]:
+    """What drift may cost in the newest window, or why it is unknown."""
+    if history.drift is None:
+        return ()
+    newest = history.drift.of_bag(-1)
+    if newest.state == "unknown":
+        return (("drift", f"unknown: {newest.source}"),)
+    return (("drift may cost, newest estimate", f"up to {points(float(newest.cost.max()))}, {newest.state}"),)
+
+
 def _change_table(history: History) -> Table:
     """Levels before and after every change, and when it was detected."""
     return Table(
@@ -149,6 +185,7 @@ def _change_table(history: History) -> Table:
         (
             *(Column(part, str(name)) for name in history.classes for part in ("before", "after")),
             Column("detected"),
+            Column("drift may cost"),
         ),
         tuple(
             (
@@ -160,12 +197,18 @@ def _change_table(history: History) -> Table:
                         for level in (one.before, one.after)
                     ),
                     TableEntry(date_text(one.found)),
+                    TableEntry(_cost_text(one.cost), "*" * one.may_be_drift),
                 ),
             )
             for one in history.changes
         ),
+        ("* Drift may explain this change.",) if any(one.may_be_drift for one in history.changes) else (),
         corner="since",
     )
+
+
+def _cost_text(cost: FloatArray | None) -> str:
+    return "unknown" if cost is None or np.isnan(cost).any() else points(float(cost.max()))
 
 
 def _batch_table(run: MonitorRun, c: int) -> Table:
@@ -178,6 +221,7 @@ def _batch_table(run: MonitorRun, c: int) -> Table:
                 TableEntry(f"{one.n:,}"),
                 TableEntry(f"{100 * one.estimate[c]:.1f}"),
                 share_entry(one.windowed[c], one.lower[c], one.upper[c]),
+                TableEntry(str(one.drift.state)),
                 TableEntry(f"{one.evidence:.3g}", "*" * one.found),
             ),
         )
@@ -186,7 +230,7 @@ def _batch_table(run: MonitorRun, c: int) -> Table:
     notes = ("* A change was detected with this batch.",) if any(one.found for one in run.estimates) else ()
     return Table(
         f"Share of {run.history.classes[c]} in %: batch alone, and smoothed with its {level} interval",
-        (Column("n"), Column("batch alone"), Column("smoothed"), Column("evidence")),
+        (Column("n"), Column("batch alone"), Column("smoothed"), Column("drift"), Column("evidence")),
         rows,
         notes,
         "batch",
@@ -200,7 +244,8 @@ def _rows(run: MonitorRun) -> list[dict[str, Any]]:
         for c, label in enumerate(run.history.classes.tolist()):
             values = (one.estimate[c], one.windowed[c], one.lower[c], one.upper[c], one.weighted[c])
             since = None if one.since is None else date_text(one.since)
-            row = (batch, date_text(one.date), one.n, label, *values, one.evidence, one.alarm, since)
+            found = (one.evidence, one.alarm, since, one.drift.cost[c], str(one.drift.state))
+            row = (batch, date_text(one.date), one.n, label, *values, *found)
             rows.append(dict(zip(COLUMNS, row, strict=True)))
     return rows
 
@@ -237,7 +282,14 @@ def _figures(history: History, c: int) -> dict[str, Any]:
 
 def _changes(history: History, text: Any) -> list[dict[str, Any]]:
     return [
-        {"since": text(one.date), "found": text(one.found), "before": one.before, "after": one.after}
+        {
+            "since": text(one.date),
+            "found": text(one.found),
+            "before": one.before,
+            "after": one.after,
+            "drift": one.cost,
+            "may_be_drift": one.may_be_drift,
+        }
         for one in history.changes
     ]
 

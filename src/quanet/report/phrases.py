@@ -119,7 +119,7 @@ def diagnosis_section(diagnosis: Diagnosis) -> Section:
     """The checks and their results, the worst first."""
     return Section(
         "Can the estimates be trusted?",
-        ("Intervals and corrections assume that only class shares have changed since training. Checks:",),
+        ("Estimates assume that only class shares have changed since training. Checks:",),
         findings=tuple(sorted(diagnosis, key=lambda finding: -SEVERITIES.index(finding.severity))),
     )
 
@@ -132,6 +132,7 @@ def plain_finding(finding: Finding) -> dict[str, Any]:
         "sentence": finding.sentence,
         "advice": finding.advice,
         "numbers": dict(finding.numbers),
+        "examples": list(finding.examples),
     }
 
 

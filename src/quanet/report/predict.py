@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.diagnostics.findings import Finding
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure
 from quanet.report.groups import (
@@ -68,7 +67,7 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
     return Summary(
         title=f"Shares in {shares.source}" if shares.source else "Shares",
         answer=_answer(shares, focus),
-        cautions=(*cautions_of(shares.diagnosis), *_drift_cautions(shares)),
+        cautions=cautions_of(shares.diagnosis),
         facts=_facts(shares),
         sections=tuple(sections),
         settings=reproduction(settings, shares.model),
@@ -76,25 +75,6 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
         figures=lambda: _figures(shares),
         rows=shares.rows,
         digits=6,
-    )
-
-
-def _drift_cautions(shares: Shares) -> tuple[Finding, ...]:
-    drifted = [
-        group_name(group) for group, found in zip(shares.groups, shares.diagnoses, strict=True) if found == "alarm"
-    ]
-    if not drifted:
-        return ()
-    drifted_groups = f"{many(len(drifted), 'group')} of {len(shares.groups):,}"
-    named = listing(drifted) if len(drifted) <= NAMED else f"{listing(drifted[:NAMED])} and others"
-    return (
-        Finding(
-            "groups",
-            "alarm",
-            f"Words or posteriors of {drifted_groups} differ from the training data: {named}.",
-            "If a group has its own words, such as a product's name, its classes may look different: label a small "
-            "random part of it and use refine, or train on similar texts.",
-        ),
     )
 
 
@@ -231,6 +211,7 @@ def _whole_section(shares: Shares) -> Section:
 
 
 def _figures(shares: Shares) -> dict[str, Any]:
+    states, labels = shares.states, shares.labels
     return {
         "classes": shares.classes,
         "keys": [{"column": key.column, "period": key.period} for key in shares.keys],
@@ -242,7 +223,8 @@ def _figures(shares: Shares) -> dict[str, Any]:
                 "n": shares.sizes[g],
                 **_parts(shares.interval, shares.counted, g),
                 "small": shares.small[g],
-                "diagnosis": shares.diagnoses[g],
+                "state": states[g],
+                "labels": labels[g],
             }
             for g, group in enumerate(shares.groups)
         ],
@@ -257,7 +239,16 @@ def _parts(interval: Interval, counted: FloatArray, g: Any) -> dict[str, FloatAr
         "lower": interval.lower[g],
         "upper": interval.upper[g],
         "counted": counted[g],
+        "drift": np.full(len(interval.classes), np.nan) if interval.drift is None else interval.drift.cost[g],
     }
+
+
+def _state(interval: Interval, g: Any) -> dict[str, Any]:
+    """The state of a group, and the labels that would settle its shares; empty if intervals do not include drift."""
+    drift = interval.drift
+    if drift is None:
+        return {}
+    return {"state": str(np.asarray(drift.state)[g]), "labels": int(np.asarray(drift.labels)[g])}
 
 
 def _data(shares: Shares) -> dict[str, Any]:
@@ -266,12 +257,16 @@ def _data(shares: Shares) -> dict[str, Any]:
             "group": dict(zip(shares.key_names, values, strict=True)),
             "n": int(shares.sizes[g]),
             "small": bool(shares.small[g]),
-            "diagnosis": shares.diagnoses[g],
+            **_state(shares.interval, g),
             "classes": _classes(shares, shares.interval, shares.counted, g),
         }
         for g, values in enumerate(shares.groups)
     ]
-    total = {"n": int(shares.sizes.sum()), "classes": _classes(shares, shares.total, shares.total_counted, ())}
+    total = {
+        "n": int(shares.sizes.sum()),
+        **_state(shares.total, ()),
+        "classes": _classes(shares, shares.total, shares.total_counted, ()),
+    }
     return {
         "source": shares.source,
         "model": shares.model,

@@ -89,7 +89,7 @@ def to_markdown(summary: Summary) -> str:
     parts += ["\n".join(f"- {_escaped(name)}: {_escaped(value)}" for name, value in summary.facts)]
     for section in summary.sections:
         parts += [f"## {_escaped(section.title)}" if section.title else "", *map(_escaped, section.paragraphs)]
-        parts += ["\n".join(f"- {_finding(finding)}" for finding in section.findings)]
+        parts += ["\n".join(f"- {_finding(finding)}" for finding in summary.findings_of(section))]
         for chart in section.charts:
             parts += [f"*{_escaped(chart.caption)}*", markdown_table(chart.table)]
         parts += [markdown_table(table) for table in section.tables]
@@ -127,7 +127,8 @@ def _escaped(text: str) -> str:
 
 def _finding(finding: "Finding") -> str:
     advice = f" {_escaped(finding.advice)}" if finding.advice else ""
-    return f"**{finding.severity}** ({_escaped(finding.name)}): {_escaped(finding.sentence)}{advice}"
+    examples = f" Examples: {' · '.join(map(_escaped, finding.examples))}" if finding.examples else ""
+    return f"**{finding.severity}** ({_escaped(finding.name)}): {_escaped(finding.sentence)}{advice}{examples}"
 
 
 def to_report_json(summary: Summary) -> str:

@@ -167,6 +167,10 @@ class Summary:
     columns: tuple[str, ...] | None = None
     digits: int | None = None
 
+    def findings_of(self, section: Section) -> tuple[Finding, ...]:
+        """The findings of a section that do not already follow the answer: a reader sees each once."""
+        return tuple(finding for finding in section.findings if finding not in self.cautions)
+
     @property
     def tables(self) -> list[Table]:
         """All tables, in their order, with those behind charts."""

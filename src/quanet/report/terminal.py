@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from quanet.diagnostics.findings import Finding
+from quanet.report.phrases import short
 from quanet.report.summary import Section, Summary, Table, TableEntry
 
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "alarm": "bold red"}
@@ -21,6 +22,7 @@ STRIP = 21  # characters from 0 to 100 %, 5 points each
 MOST_ROWS = 200  # of a table
 TEXT_WIDTH = 120  # of a text file
 GAP = 2  # spaces before a detail
+EXAMPLE = 80  # characters of an example
 WRAPPED = 24  # characters of a name; longer names may be wrapped
 
 
@@ -46,7 +48,7 @@ def _parts(summary: Summary, console: Console, *, verbose: bool) -> Iterator[Ren
         yield Text(" · ".join(_fact(name, value) for name, value in summary.facts), style="dim")
     for section in summary.sections:
         if verbose or not section.detail:
-            yield from _section(section, console, summary.cautions, verbose=verbose)
+            yield from _section(section, console, summary.findings_of(section), verbose=verbose)
     if verbose and summary.settings:
         yield Text("\nTo reproduce this", style="bold")
         yield from (Text(f"{name}: {value}", style="dim") for name, value in summary.settings)
@@ -58,9 +60,8 @@ def _fact(name: str, value: str) -> str:
 
 
 def _section(
-    section: Section, console: Console, shown: Sequence[Finding], *, verbose: bool
+    section: Section, console: Console, findings: Sequence[Finding], *, verbose: bool
 ) -> Iterator[RenderableType]:
-    findings = [finding for finding in section.findings if finding not in shown]
     if section.findings and not (findings or section.charts or section.tables):
         return
     if section.title:
@@ -81,7 +82,9 @@ def findings_lines(findings: Sequence[Finding], *, verbose: bool) -> Iterator[Re
 
 def _finding(finding: Finding) -> RenderableType:
     advice = f" {finding.advice}" if finding.advice else ""
-    return Text.assemble((f"{SIGNS[finding.severity]} ", STYLES[finding.severity]), finding.sentence, (advice, "dim"))
+    example = f' Example: "{short(finding.examples[0], EXAMPLE)}"' if finding.examples else ""
+    sign = (f"{SIGNS[finding.severity]} ", STYLES[finding.severity])
+    return Text.assemble(sign, finding.sentence, (f"{advice}{example}", "dim"))
 
 
 def _table(table: Table, console: Console) -> Iterator[RenderableType]:

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import clone
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.base import Quantifier
 from quanet.errors import InvalidSetting
+from quanet.methods.aggregative import AggregativeQuantifier
 
 LabelKind = Literal["string", "integer", "boolean"]
 CLOSE = 1e-9  # what rounding in another order may change

@@ -27,7 +27,7 @@ from quanet.held_out import HeldOut, draw_bags
 from quanet.methods.counting import is_singular, soft_rates
 from quanet.simplex import to_counts
 from quanet.uncertainty.regions import invert, share_grid
-from quanet.uncertainty.relearning import Likelihoods, held_out_of
+from quanet.uncertainty.relearning import Likelihoods
 
 BAGS = 1000  # simulated bags that the weight is estimated from
 SIZE = 200  # instances in each of them
@@ -67,13 +67,6 @@ class ControlVariates(Quantifier):
         weight = (errors * differences).sum() / max(float((differences**2).sum()), 1e-12)
         combined.weight_ = float(np.clip(weight, 0, 1))
         return combined
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the quantifier, and estimate the weight."""
-        fitted = self.quantifier.fit(X, y)
-        held_out = held_out_of(fitted)
-        assert held_out is not None
-        return self.from_fitted(fitted, held_out)
 
     def aggregate(self, rows: ArrayLike) -> FloatArray:
         """The combined estimates: (..., n, d + k) -> (..., k)."""

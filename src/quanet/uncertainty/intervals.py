@@ -13,7 +13,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
-from quanet.base import AggregativeQuantifier, Quantifier
+from quanet.base import Quantifier
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.uncertainty.bayes import bayes_intervals
 from quanet.uncertainty.bootstrap import bootstrap_intervals
 from quanet.uncertainty.closed_form import closed_form_intervals, closed_form_of
@@ -22,6 +23,7 @@ from quanet.uncertainty.control_variates import ControlVariates
 from quanet.uncertainty.policy import NO_KIND, Method, Target, bootstrap_resamples, check_options, choose_kinds
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
+from quanet.uncertainty.widening import combine_ends, drift_covariance, measure_drift, repetition
 
 KINDS = {
     "conformal": conformal_intervals,
@@ -40,6 +42,7 @@ class IntervalOptions(TypedDict, total=False):
     held_out: tuple[Any, Any] | None
     resamples: int | None
     rng: int
+    drift: bool
 
 
 def predict_interval(
@@ -65,11 +68,16 @@ def predict_interval(
     resamples : of the bootstrap. None (the default) means 1,000 per bag, more for a level above 99.6 %; with "auto"
         and many bags fewer per bag, but at least 100.
     rng : seed; 0 by default.
+    drift : whether the interval includes drift (the default): instances that differ from the training data within a
+        class, too. How far they differ is measured, and how much that may cost is learned by `fit` from parts of the
+        training data (`quanet.drift.scale`). False assumes that only prevalences have changed.
 
     Notes
     -----
-    All intervals assume prior probability shift: only prevalences have changed since training. If the instances within
-    a class have changed too, intervals contain the truth less often than `level`.
+    `Interval.drift` has both parts of an interval: its ends without drift, and how many points drift may cost. It also
+    has the state of each bag: "trusted", "widened", "refused" (with the number of labels that would settle it) or
+    "unknown". The bags of one call share information about their distance, because that of a small bag is mostly noise.
+    Drift that does not show in the instances, such as a new meaning of the labels, is not included.
 
     `benchmarks/results/interval-simulation.md` shows the coverage of every kind, from a vertex of the simplex to its
     centre, and `docs/how-to/intervals.md` describes when not to use a kind. At true prevalences of 0 and 1, intervals
@@ -107,6 +115,7 @@ def predict_interval_bags(
     held_out: tuple[Any, Any] | None = None,
     resamples: int | None = None,
     rng: int = 0,
+    drift: bool = True,
 ) -> Interval:
     """Prevalences of bags of a pool X, with lower and upper ends, (b, k); `predict_interval` describes the options."""
     check_is_fitted(quantifier, "classes_")
@@ -116,7 +125,8 @@ def predict_interval_bags(
     # The quantifier whose errors the intervals describe.
     described = unshrunk(quantifier) if held_out is not None else as_full_fit(quantifier)
     choice = choose_kinds(quantifier, method, held_out_of(described, held_out), bags.sizes, level)
-    inputs, k = quantifier.read(X).values, len(quantifier.classes_)
+    read, k = quantifier.read(X), len(quantifier.classes_)
+    inputs = read.values
     estimate = quantifier.aggregate_bags(quantifier.rows(inputs), bags)
     request = IntervalRequest(
         quantifier=quantifier,
@@ -141,7 +151,11 @@ def predict_interval_bags(
         if kind in COMBINED_KINDS:
             part = _with_control_variates(part)
         lower[positions], upper[positions], covariance[positions] = KINDS[kind](part)
-    lower, upper = _limit(lower, upper, estimate, quantifier.shrinkage_)
+    lower, upper = _limit(lower, upper, estimate, quantifier.shrinkage_, repetition(bags, len(inputs)))
+    found = measure_drift(quantifier, read, bags, estimate, (lower, upper), level) if drift else None
+    if found is not None and quantifier.drift_ is not None:
+        lower, upper = combine_ends(estimate, lower, upper, found, quantifier.drift_.quantile(level))
+        covariance = covariance + drift_covariance(estimate, found.variance)
     return Interval(
         estimate=estimate,
         lower=lower,
@@ -154,6 +168,7 @@ def predict_interval_bags(
         groups=bags.labels,
         counted=bags.shares(inputs[:, :k].argmax(axis=1), k) if quantifier.reads_posteriors else None,
         notes=choice.notes,
+        drift=found,
     )
 
 
@@ -180,10 +195,15 @@ def _with_control_variates(request: IntervalRequest) -> IntervalRequest:
 
 
 def _limit(
-    lower: FloatArray, upper: FloatArray, estimate: FloatArray, shrinkage: float
+    lower: FloatArray, upper: FloatArray, estimate: FloatArray, shrinkage: float, repeated: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends between 0 and 1 that contain the estimate, extended towards 0 and 1 by the shrinkage."""
+    """Ends between 0 and 1 that contain the estimate, extended towards 0 and 1 by the shrinkage.
+
+    Intervals of bags with repeated instances are wider, by the root of `repeated` (b,).
+    """
     lower = np.minimum(np.clip(lower, 0, 1), estimate)
     upper = np.maximum(np.clip(upper, 0, 1), estimate)
+    factor = np.sqrt(repeated)[:, None]
+    lower, upper = (np.clip(estimate + factor * (end - estimate), 0, 1) for end in (lower, upper))
     # If the classifier is not trusted, its errors on held-out instances are not trusted either.
     return lower - shrinkage * lower, upper + shrinkage * (1 - upper)

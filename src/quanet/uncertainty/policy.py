@@ -22,6 +22,8 @@ errors of bags above 1,024 instances   `conformal`: `MAX_SIZE`, `Errors.spread`
 a fallback without held-out instances  `bootstrap`: `BootstrapDraws.ends`
 use of maximum likelihood              `control_variates`; `intervals`: `COMBINED_KINDS`
 limits for every kind, weak classifiers  `intervals`: `_limit`
+repeated instances in a bag            `widening`: `repetition`
+drift                                  `widening`: `combine_ends`; `quanet.drift.scale`
 =====================================  ================================================================
 """
 

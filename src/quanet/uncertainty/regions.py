@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
+    from quanet.uncertainty.widening import Drift
 
 ROUNDING = 1e-9
 MIN_VARIANCE = 1e-12  # added to a region's variance, so that a region is never a single point
@@ -45,6 +46,7 @@ class Interval:
     groups : names of the bags, (...); None if they have no names.
     counted : prevalences of the predicted labels (classify and count), (..., k); None if unknown.
     notes : remarks about a bag's interval, (...), empty if there is nothing to report; None if unknown.
+    drift : what drift may cost, the state of each bag, and the ends without drift; None if drift is not included.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Interval:
     groups: LabelArray | None = None
     counted: FloatArray | None = None
     notes: LabelArray | None = None
+    drift: Drift | None = None
 
     @property
     def width(self) -> FloatArray:
@@ -76,7 +79,13 @@ class Interval:
         """The interval of one of many bags: arrays (k,)."""
         arrays = ("estimate", "lower", "upper", "covariance", "sizes", "groups", "counted", "notes")
         values: dict[str, Any] = {name: getattr(self, name) for name in arrays}
-        return replace(self, **{name: array[at] for name, array in values.items() if array is not None})
+        drift = None if self.drift is None else self.drift.of_bag(at)
+        return replace(self, **{name: array[at] for name, array in values.items() if array is not None}, drift=drift)
+
+    @property
+    def without_drift(self) -> Interval:
+        """The same estimates, with intervals that include sampling only."""
+        return self if self.drift is None else replace(self, lower=self.drift.lower, upper=self.drift.upper, drift=None)
 
     def contains(self, prevalences: ArrayLike) -> BoolArray:
         """Whether the prevalence of every class lies in its interval: (..., k) -> (...)."""
@@ -95,7 +104,8 @@ class Interval:
         """A tidy table with one row per bag and class.
 
         Columns: group (name of the bag), n (number of instances), class, estimate, lower, upper, counted (prevalence of
-        the predicted labels; NaN if unknown) and note.
+        the predicted labels; NaN if unknown), drift (how much drift may cost; NaN if unknown or not included), state
+        and note.
         """
         import pandas as pd
 
@@ -103,6 +113,8 @@ class Interval:
         groups = np.arange(bags) if self.groups is None else np.atleast_1d(self.groups)
         notes = np.full(bags, "", dtype=object) if self.notes is None else np.atleast_1d(self.notes)
         counted = np.full(bags * k, np.nan) if self.counted is None else self.counted.reshape(-1)
+        cost = np.full(bags * k, np.nan) if self.drift is None else self.drift.cost.reshape(-1)
+        states = np.full(bags, "", dtype=object) if self.drift is None else np.atleast_1d(self.drift.state)
         return pd.DataFrame(
             {
                 "group": np.repeat(groups, k),
@@ -112,6 +124,8 @@ class Interval:
                 "lower": self.lower.reshape(-1),
                 "upper": self.upper.reshape(-1),
                 "counted": counted,
+                "drift": cost,
+                "state": np.repeat(states, k),
                 "note": np.repeat(notes, k),
             }
         )

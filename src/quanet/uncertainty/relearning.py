@@ -20,8 +20,9 @@ from scipy.stats import norm
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
-from quanet.classifiers.calibration import calibrate, centred_logs, zero_floor
+from quanet.classifiers.calibration import calibrate
 from quanet.classifiers.cross_fitting import check_labels
+from quanet.classifiers.fold_gap import close_fold_gap
 from quanet.data.duplicates import find_distinct
 from quanet.data.instances import Inputs
 from quanet.errors import QuanetWarning
@@ -129,21 +130,6 @@ def _relearn_as_full_fit(quantifier: Quantifier) -> Quantifier:
     relearned.held_out_ = replace(held_out, inputs=inputs, fold_gap=None).compact()
     relearned.shrinkage_ = 0.0
     return relearned
-
-
-def close_fold_gap(posteriors: FloatArray, codes: IntArray, gap: FloatArray) -> FloatArray:
-    """Out-of-fold posteriors (m, k) of instances of classes (m,), distributed like those of the full fit.
-
-    Zeros stay zero: calibration learns from the result how far to trust them.
-    """
-    k = posteriors.shape[1]
-    logs = centred_logs(posteriors, zero_floor(posteriors, codes))
-    for c in range(k):
-        members = codes == c
-        centre = logs[members].mean(axis=0)
-        logs[members] = centre + gap[c, :k] + gap[c, k] * (logs[members] - centre)
-    moved = np.exp(logs - logs.max(axis=1, keepdims=True)) * (posteriors > 0)
-    return np.asarray(moved / moved.sum(axis=1, keepdims=True))
 
 
 def unshrunk(quantifier: Quantifier) -> Quantifier:

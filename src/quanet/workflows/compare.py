@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,17 +14,21 @@ from sklearn.frozen import FrozenEstimator
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
-from quanet.base import AggregativeQuantifier, Quantifier
 from quanet.classifiers.cross_fitting import cross_fit, posteriors_of, resolve_classifier
 from quanet.classifiers.text import is_text
 from quanet.errors import InvalidData, MissingExtra
+from quanet.evaluation.evaluate import fit_for_estimates
 from quanet.evaluation.limits import Limit
 from quanet.evaluation.results import Results
 from quanet.evaluation.significance import holm, paired_t_test
+from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.simplex import classes_of, count, encode, prevalence_of
 from quanet.workflows.drawing import LabelledBags
 from quanet.workflows.evaluate import known_limit
 from quanet.workflows.method_choice import method_class, obstacle, relative_cost
+
+if TYPE_CHECKING:
+    from quanet.base import Quantifier
 
 METRICS = ("ae", "rae", "kld")
 
@@ -229,6 +233,6 @@ def _results(name: str, shared: SharedData, bags: Bags, rng: int) -> Results:
         X, labels, X_test = shared.held_out[:, :width], shared.held_out_labels, shared.pool[:, :width]
     elif "features" in parameters and is_text(X) and hasattr(shared.classifier, "transform"):
         settings["features"] = FrozenEstimator(shared.classifier)
-    quantifier: Quantifier = kind(**settings).fit(X, labels)
+    quantifier: Quantifier = fit_for_estimates(kind(**settings), X, labels)
     estimate = quantifier.predict_bags(X_test, bags)
     return Results(bags.prevalences, estimate, shared.classes, bags.sizes, bags.labels)

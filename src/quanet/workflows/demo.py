@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -14,7 +15,7 @@ from quanet.data.dataset import Dataset
 from quanet.data.periods import Key
 from quanet.diagnostics.diagnose import diagnose
 from quanet.diagnostics.findings import Diagnosis
-from quanet.evaluation.evaluate import evaluate
+from quanet.evaluation.evaluate import evaluate, fit_for_estimates
 from quanet.evaluation.limits import pool_limit
 from quanet.evaluation.results import Results
 from quanet.methods.baseline import TrainPrevalence
@@ -23,7 +24,7 @@ from quanet.methods.em import EMQ
 from quanet.protocols import APP
 from quanet.simplex import encode, prevalence_of
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
-from quanet.workflows.evaluate import Evaluation
+from quanet.workflows.evaluate import Evaluation, covers
 from quanet.workflows.predict import Shares
 
 MONTHS = 24
@@ -76,7 +77,9 @@ def _evaluate_methods(
     results = {}
     for method in (*methods, network):
         width = rows.shape[1] if method is network else len(classes)  # only the network reads embeddings
-        fitted = method.fit(rows[:, :width], train.y[held])
+        # Only the network's intervals are shown.
+        fit = method.fit if method is network else partial(fit_for_estimates, method)
+        fitted = fit(rows[:, :width], train.y[held])
         results[type(method).__name__] = evaluate(fitted, pool[:, :width], test.y, protocol, rng=seed)
     return results, pool
 
@@ -95,7 +98,7 @@ def _evaluation(
     return Evaluation(
         results=dict(reversed(list(results.items()))),  # the network first, the constant answer last
         interval=interval,
-        covered=((interval.lower <= bags.prevalences) & (bags.prevalences <= interval.upper)).astype(float),
+        covered=covers(interval, bags.prevalences),
         prior=train.prevalence,
         whole_truth=test.prevalence,
         whole=predict_interval(model, pool, rng=seed),
@@ -131,7 +134,6 @@ def _made_up_months(
         total=predict_interval(model, pool[bags.flat], rng=seed),
         total_counted=all_counted[0],
         diagnosis=Diagnosis([]),
-        diagnoses=("",) * MONTHS,
     )
     return shares, bags.prevalences
 

@@ -17,6 +17,7 @@ from quanet.evaluation.results import Results
 from quanet.simplex import count, encode, prevalence_of
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
 from quanet.uncertainty.regions import ROUNDING, Interval
+from quanet.uncertainty.widening import STATES
 from quanet.workflows.drawing import LabelledBags
 from quanet.workflows.predict import diagnose_reading
 from quanet.workflows.reading import GroupedInputs
@@ -32,7 +33,7 @@ class Evaluation:
     ----------
     results : results by method on the same bags: the model, then CC (a plain count of its classifier's labels), then
         TrainPrevalence.
-    interval : the model's intervals, arrays (b, k).
+    interval : the model's intervals, arrays (b, k), with drift unless that was not wanted.
     covered : (b, k) 1 if the interval contains the truth, else 0.
     prior : (k,) training prevalences.
     whole_truth, whole : prevalences (k,) and interval of all labelled instances as one bag.
@@ -54,6 +55,23 @@ class Evaluation:
     source: str = ""
     model: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def plain_covered(self) -> FloatArray:
+        """(b, k) 1 if the interval without drift contains the truth, else 0."""
+        return covers(self.interval.without_drift, next(iter(self.results.values())).truth)
+
+    @property
+    def states(self) -> dict[str, float]:
+        """Share of the bags in each state (`quanet.uncertainty.widening`); empty if drift is not included."""
+        drift = self.interval.drift
+        return {} if drift is None else {state: float((drift.state == state).mean()) for state in STATES}
+
+
+def covers(interval: Interval, truth: FloatArray) -> FloatArray:
+    """1 where an interval contains the true prevalence, else 0: (b, k)."""
+    inside = (truth >= interval.lower - ROUNDING) & (truth <= interval.upper + ROUNDING)
+    return inside.astype(float)
+
 
 def evaluate_model(
     quantifier: Quantifier,
@@ -63,6 +81,7 @@ def evaluate_model(
     *,
     name: str = "",
     level: float = 0.95,
+    drift: bool = True,
     rng: int = 0,
     source: str = "",
     model: dict[str, Any] | None = None,
@@ -77,6 +96,7 @@ def evaluate_model(
     drawn : bags of the pool, see `draw_bags`.
     name : name of the quantifier in the results; by default the name of its class.
     level : confidence level of the intervals.
+    drift : whether the intervals include drift.
     rng : seed of the intervals.
     source, model : name of the data, and facts about the model.
 
@@ -99,23 +119,22 @@ def evaluate_model(
     with warnings.catch_warnings():
         # The diagnosis reports missing held-out instances once, instead of a warning for every bag.
         warnings.simplefilter("ignore", QuanetWarning)
-        interval = predict_interval_bags(quantifier, read, bags, level, rng=rng)
-        whole = predict_interval(quantifier, read, level, rng=rng)
+        interval = predict_interval_bags(quantifier, read, bags, level, rng=rng, drift=drift)
+        whole = predict_interval(quantifier, read, level, rng=rng, drift=drift)
     truth = bags.prevalences
     estimates = {named: interval.estimate}
     posteriors = posteriors_in(quantifier, read)
     if interval.counted is not None:
         estimates.setdefault("CC", interval.counted)
     estimates.setdefault("TrainPrevalence", np.tile(quantifier.prior_, (len(bags), 1)))
-    inside = (truth >= interval.lower - ROUNDING) & (truth <= interval.upper + ROUNDING)
     return Evaluation(
         results={key: Results(truth, one, classes, bags.sizes, bags.labels) for key, one in estimates.items()},
         interval=interval,
-        covered=inside.astype(float),
+        covered=covers(interval, truth),
         prior=quantifier.prior_,
         whole_truth=prevalence_of(labels, classes),
         whole=whole,
-        diagnosis=diagnose_reading(quantifier, reading, level=level, seed=rng),
+        diagnosis=diagnose_reading(quantifier, reading, interval=whole, level=level, seed=rng),
         limit=None if posteriors is None else known_limit(posteriors, labels, classes, drawn.bag_size),
         protocol=drawn.protocol,
         source=source,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from quanet.arrays import BoolArray, IntArray
 from quanet.base import Quantifier
 from quanet.data.duplicates import hash_training_texts, split_groups
 from quanet.data.instances import InputColumns
+from quanet.drift.scale import root_mean_square
 from quanet.held_out import HeldOut
 from quanet.methods.counting import classify_and_count
 from quanet.metrics import absolute_error
@@ -39,6 +40,7 @@ class Training:
     errors : errors to expect, measured on held-out instances; None if unknown.
     holds_out : whether the quantifier has held-out instances at all.
     advice : sentences about a poor model and what would help.
+    drift : how the drift scale was learned (`LearnedDrift`).
     seconds : duration of training.
     seed : random seed.
     """
@@ -57,6 +59,7 @@ class Training:
     advice: tuple[str, ...]
     seconds: float
     seed: int
+    drift: "LearnedDrift | None" = None
 
     @property
     def instances(self) -> int:
@@ -94,6 +97,7 @@ class Training:
             "conflicts": self.conflicts,
             "counts": {str(name): number for name, number in self.counts.items()},
             "held_out": asdict(self.errors) if self.errors else {},
+            "drift": asdict(self.drift) if self.drift else {},
             "command": command,
             "method": self.method,
             "seed": self.seed,
@@ -122,7 +126,9 @@ def train(
     progress : called with what is done next.
     """
     started = time.perf_counter()
-    quantifier.fit(data.X, data.y)
+    # Only if they are given: other packages' quantifiers may not accept groups.
+    options: dict[str, Any] = {} if data.groups is None else {"groups": data.groups}
+    quantifier.fit(data.X, data.y, **options)
     seconds = time.perf_counter() - started
     if progress:
         progress("Measuring errors on held-out instances")
@@ -144,6 +150,7 @@ def train(
         advice=explain_poor(quantifier, errors),
         seconds=seconds,
         seed=seed,
+        drift=learned_drift(quantifier),
     )
 
 
@@ -175,6 +182,33 @@ class HeldOutErrors:
     def is_poor(self) -> bool:
         """Whether the error is more than half of that of a constant answer."""
         return self.error > POOR * self.constant
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedDrift:
+    """How the drift scale was learned.
+
+    Attributes
+    ----------
+    kind : "clusters" or "groups" of the training data that were left out; "" if other datasets are used instead.
+    parts : number of parts that were left out.
+    bias : root mean square of the bias on these parts at a share of 50 %; None without parts.
+    sentence : all this in a sentence, or what is unknown.
+    """
+
+    kind: str
+    parts: int
+    bias: float | None
+    sentence: str
+
+
+def learned_drift(quantifier: Quantifier) -> LearnedDrift | None:
+    """How the drift scale of a fitted quantifier was learned; None if it has none."""
+    scale = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier)).drift_  # of the one a search selected
+    if scale is None:
+        return None
+    bias = root_mean_square(scale.variances) if len(scale.variances) else None
+    return LearnedDrift(scale.kind, len(scale.distances), bias, scale.sentence)
 
 
 def held_out_errors(quantifier: Quantifier, *, seed: int = 0) -> HeldOutErrors | None:

@@ -50,7 +50,13 @@ class LabelledPool:
 
 
 def choose_columns(
-    source: TableSource, text: str | None, label: str | None, *, features: Sequence[str] = (), detect: bool = True
+    source: TableSource,
+    text: str | None,
+    label: str | None,
+    *,
+    features: Sequence[str] = (),
+    detect: bool = True,
+    exclude: Sequence[str] = (),
 ) -> tuple[InputColumns, str, str]:
     """Columns of instances and labels: the ones named, or the only ones that fit; and a line that reports them.
 
@@ -59,23 +65,25 @@ def choose_columns(
     source : the table.
     text, label, features : names given.
     detect : whether all numeric columns become the instances if no column is text.
+    exclude : columns that are neither instances nor labels unless named, such as that of groups.
     """
+    check_columns(exclude, source.columns, source.name)
     named = find_label(source, label, besides=[text, *features] if text else features) if label else None
     if features:
         check_columns(features, source.columns, source.name)
         inputs, found = InputColumns(features=tuple(features)), f"features {', '.join(features)}"
     else:
-        inputs, found = _find_instances(source, text, named, detect=detect)
-    named = named or find_label(source, None, besides=inputs.columns)
+        inputs, found = _find_instances(source, text, named, detect=detect, exclude=exclude)
+    named = named or find_label(source, None, besides=[*inputs.columns, *exclude])
     if named.name in inputs.columns:
         raise InvalidData(f"Column {named.name!r} cannot be both input and label. Choose another --label.")
     return inputs, named.name, f"{source.name}: {found}, label {_reported(named)}"
 
 
 def _find_instances(
-    source: TableSource, text: str | None, label: FoundColumn | None, *, detect: bool
+    source: TableSource, text: str | None, label: FoundColumn | None, *, detect: bool, exclude: Sequence[str]
 ) -> tuple[InputColumns, str]:
-    exclude = [label.name] if label else []
+    exclude = [*exclude, label.name] if label else exclude
     try:
         column = find_text(source, text, besides=exclude)
     except UnclearColumn as error:
@@ -148,6 +156,7 @@ class Labelled:
     skipped : rows skipped, by reason.
     duplicates : instances that are copies of an earlier one (`quanet.data.duplicates`).
     conflicts : instances whose copies have different labels.
+    groups : (n,) the group of every instance, None for those without one; None if no groups were named.
     """
 
     X: Any
@@ -156,18 +165,32 @@ class Labelled:
     skipped: dict[str, int]
     duplicates: int = 0
     conflicts: int = 0
+    groups: list[str | None] | None = None
 
 
-def read_labelled(source: TableSource, inputs: InputColumns, label: str, *, normalize: bool = False) -> Labelled:
+def read_labelled(
+    source: TableSource,
+    inputs: InputColumns,
+    label: str,
+    *,
+    normalize: bool = False,
+    groups: Key | None = None,
+    form: str | None = None,
+) -> Labelled:
     """All labelled instances of a source, to train on; rows without an instance or a label are skipped and counted.
 
-    With `normalize`, variants of a label become one (`normalize_labels`).
+    Parameters
+    ----------
+    source : the table.
+    inputs, label : columns.
+    normalize : whether variants of a label become one (`normalize_labels`).
+    groups, form : the column of groups that are left out to learn the drift scale, and the format of its dates.
     """
-    pool = read_pool(source, inputs, label)
+    pool = read_pool(source, inputs, label, key=groups, form=form)
     y = as_labels(normalize_labels(pool.names).tolist() if normalize else pool.names)
     counts = dict(sorted(Counter(y.tolist()).items()))
     _check(counts, f"{source.name}: column {label!r}")
-    return Labelled(pool.X, y, counts, pool.skipped, *_copies(pool.X, y))
+    return Labelled(pool.X, y, counts, pool.skipped, *_copies(pool.X, y), pool.groups)
 
 
 def _copies(X: Any, y: LabelArray) -> tuple[int, int]:

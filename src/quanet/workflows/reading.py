@@ -18,13 +18,11 @@ from quanet.diagnostics.text_drift import TrainingOverlap, UnknownWords, classif
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from quanet.data.streams import TableSource
 
 WORKERS = 2  # reading threads; more would wait for each other
 COUNTED = 1000  # texts of a chunk whose words are counted
-MAX_TEXTS = 10_000  # kept at random for the drift check
+MAX_TEXTS = 10_000  # kept at random, to name words and examples of drift
 MAX_LETTERS = 50_000_000  # in these texts
 
 
@@ -34,7 +32,7 @@ class GroupedInputs:
 
     Attributes
     ----------
-    instances : input of `Quantifier.predict`.
+    instances : input of `Quantifier.predict`, with descriptions if the quantifier has a drift scale.
     codes : (n,) the group of every instance, a position in `groups`.
     groups : values of the keys, sorted.
     skipped : rows skipped, by reason.
@@ -105,7 +103,7 @@ def read_source(
     words = UnknownWords(classifier_of(quantifier))
     some = _RandomTexts(np.random.default_rng(0))
     seen = TrainingOverlap(training_hashes(quantifier))
-    rows: list[NDArray[np.float32]] = []
+    parts: list[Inputs] = []
     codes: list[Codes] = []
 
     def instances() -> Iterator[Any]:
@@ -128,14 +126,14 @@ def read_source(
                 seen.add(found)
             yield found
 
-    rows += _in_threads(lambda found: quantifier.read(found).values.astype(np.float32), instances())
+    parts += _in_threads(lambda found: _compact(quantifier.read(found)), instances())
     skipped = Counter({reason: count for reason, count in skipped.items() if count})
-    if not rows:
+    if not parts:
         raise InvalidData(f"{source.name}: none of the {source.rows:,} rows can be used ({_reasons(skipped)}).")
     order, places = groups.in_order(np.concatenate(codes))
     present = np.unique(places)  # a group may have lost all its rows
     return GroupedInputs(
-        Inputs(np.concatenate(rows)),
+        _joined(parts),
         np.searchsorted(present, places).astype(np.int32),
         [order[place] for place in present.tolist()],
         dict(skipped),
@@ -145,6 +143,19 @@ def read_source(
         some.places,
         seen.count,
     )
+
+
+def _compact(inputs: Inputs) -> Inputs:
+    """The same inputs with fewer digits: descriptions are only averaged."""
+    found = inputs.descriptions
+    return Inputs(inputs.values.astype(np.float32), None if found is None else found.astype(np.float16))
+
+
+def _joined(parts: list[Inputs]) -> Inputs:
+    described = [part.descriptions for part in parts if part.descriptions is not None]
+    values = np.concatenate([part.values for part in parts])
+    parts.clear()  # to save memory
+    return Inputs(values, np.concatenate(described) if described else None)
 
 
 def _reasons(skipped: dict[str, int]) -> str:

@@ -1,0 +1,171 @@
+"""Do the instances differ from the training data, and how many points may that cost? The finding "contents"."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+
+from quanet.arrays import IntArray
+from quanet.bags import Bags
+from quanet.base import Quantifier
+from quanet.data.instances import Inputs
+from quanet.diagnostics.findings import Finding
+from quanet.drift.descriptions import WORD, PosteriorDescriber, TextDescriber
+from quanet.drift.profile import BagMeans
+from quanet.uncertainty.regions import Interval
+from quanet.uncertainty.widening import STATES, Drift, described
+
+TEXTS = 2000  # whose words are compared with the training texts
+EXAMPLES = 3
+NAMED = 3  # groups
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SomeTexts:
+    """Texts of some instances, to name words and examples: the texts, and their positions among the instances."""
+
+    texts: Sequence[str] = ()
+    places: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    def among(self, members: IntArray) -> "SomeTexts":
+        """The texts of these instances."""
+        kept = np.flatnonzero(np.isin(self.places, members))
+        return SomeTexts([self.texts[at] for at in kept.tolist()], self.places[kept])
+
+
+def contents_findings(
+    quantifier: Quantifier,
+    inputs: Inputs,
+    total: Interval,
+    texts: SomeTexts | None = None,
+    *,
+    bags: Bags | None = None,
+    groups: Interval | None = None,
+) -> list[Finding]:
+    """What drift may cost, how this was determined, and what is different; empty if intervals do not include drift.
+
+    Parameters
+    ----------
+    quantifier : fitted.
+    inputs : the instances as it reads them.
+    total : the interval of all instances, arrays (k,).
+    texts : texts of some instances; words and examples are quoted if drift costs much.
+    bags, groups : groups of the instances, if there are several, and their intervals, arrays (b, k).
+    """
+    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # the one a search has chosen
+    if total.drift is None:
+        return []
+    what, training = _nouns(quantifier)
+    if total.drift.state == "unknown":
+        reason = "one instance does not show it" if np.isfinite(total.drift.variance) else total.drift.source
+        sentence = f"It is unknown whether the {what} differ from the {training}: {reason}."
+        return [Finding("contents", "note", sentence, "The interval includes sampling only, not drift.")]
+    parts = total.drift if groups is None or groups.drift is None else groups.drift
+    found = _differing(parts)
+    unseen = " Drift that posteriors do not show is unknown." if what == "posteriors" else ""
+    if len(_differing(total.drift)):
+        worst, members, who = total.drift, np.arange(len(inputs)), what.capitalize()
+    elif len(found):
+        assert bags is not None
+        worst = parts.of_bag(int(found[parts.cost[found].max(axis=1).argmax()]))
+        members, who = bags.take(found).flat, f"{what.capitalize()} of {len(found):,} of {len(bags):,} groups"
+    else:
+        return [_alike(total, f"The {what} are like the {training}", unseen)]
+    words, examples = _quoted(quantifier, inputs, members, texts or SomeTexts())
+    more = f"; more {', '.join(map(repr, words))}" if words else ""
+    sentence = f"{who} differ from the {training}: {_cost(worst)}{more}.{_by_state(groups)}{unseen}"
+    refused = "refused" in (total.drift.state, *np.atleast_1d(parts.state))
+    severity, advice = "alarm" if refused else "warning", _advice(total.drift, worst)
+    return [Finding("contents", severity, sentence, advice, _numbers(worst), examples)]
+
+
+def _alike(total: Interval, like: str, unseen: str) -> Finding:
+    """The finding that no difference is visible, or that it costs little."""
+    drift = total.drift
+    assert drift is not None
+    if drift.state != "trusted":
+        few = "The training data are few, so that drift which cannot be seen may cost up to"
+        sentence = f"{like}. {few} {_points(float(drift.cost.max()))}; the interval includes it.{unseen}"
+        return Finding("contents", "note", sentence, "More labelled instances would help.", _numbers(drift))
+    half = _points(float(total.without_drift.width.max()) / 2)
+    sentence = f"{like}: {_cost(drift)}, at most half of the sampling error (±{half}).{unseen}"
+    return Finding("contents", "ok", sentence, numbers=_numbers(drift))
+
+
+def _nouns(quantifier: Quantifier) -> tuple[str, str]:
+    """What the instances are, and what they are compared with."""
+    describer = None if quantifier.drift_ is None else quantifier.drift_.describer
+    if isinstance(describer, TextDescriber):
+        return "texts", "training texts"
+    if isinstance(describer, PosteriorDescriber):
+        return "posteriors", "training posteriors"
+    return "instances", "training data"
+
+
+def _differing(drift: Drift) -> IntArray:
+    """Positions of the bags that are widened or refused, and that differ visibly from the training data."""
+    states = np.atleast_1d(drift.state)
+    return np.flatnonzero(np.isin(states.astype(str), ("widened", "refused")) & (np.atleast_1d(drift.distance) > 0))
+
+
+def _numbers(drift: Drift) -> dict[str, float]:
+    return {
+        "points": 100 * float(drift.cost.max()),
+        "distance": float(drift.distance),
+        "variance": float(drift.variance),
+        "labels": float(drift.labels),
+    }
+
+
+def _cost(drift: Drift) -> str:
+    return f"drift may cost up to {_points(float(drift.cost.max()))} ({drift.source})"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f} points"
+
+
+def _by_state(groups: Interval | None) -> str:
+    """How many groups have each state, with the names of those that are refused."""
+    if groups is None or groups.drift is None:
+        return ""
+    counts = {state: int((groups.drift.state == state).sum()) for state in STATES}
+    parts = {state: f"{number:,} {state}" for state, number in counts.items() if number}
+    if counts["refused"] and groups.groups is not None:
+        names = [str(name) for name in groups.groups[groups.drift.state == "refused"].tolist()]
+        others = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        parts["refused"] += f" ({', '.join(names[:NAMED])}{others})"
+    return f" Groups: {', '.join(parts.values())}."
+
+
+def _advice(total: Drift, worst: Drift) -> str:
+    labels = f"About {int(worst.labels):,} random labels"
+    if total.state == "trusted":
+        return f"{labels} of such a group would settle its shares: use refine."
+    if total.state == "widened":
+        return f"{labels} would settle it: use refine."
+    return f"Do not rely on the estimate. {labels} would settle it: use refine, or train on similar data."
+
+
+def _quoted(
+    quantifier: Quantifier, inputs: Inputs, members: IntArray, texts: SomeTexts
+) -> tuple[list[str], tuple[str, ...]]:
+    """Words that are more frequent among the members than in training, and texts with most of them.
+
+    Among texts with equally many of these words, those that are closest to the shift come first.
+    """
+    scale, descriptions = quantifier.drift_, described(quantifier, inputs)
+    some = texts.among(members)
+    if scale is None or scale.profile is None or descriptions is None or not some.texts:
+        return [], ()
+    if not isinstance(scale.describer, TextDescriber):
+        return [], ()
+    bag = BagMeans.of(descriptions, Bags([members]))
+    excess = scale.profile.compare(bag).excesses[0]
+    words = scale.describer.words(list(some.texts[:TEXTS]), bag.means[0] - excess - scale.profile.mean)
+    closeness = np.asarray(descriptions[some.places], dtype=float) @ excess
+    named = [len(set(words) & set(WORD.findall(text.lower()))) for text in some.texts]
+    order = np.lexsort((-closeness, -np.array(named)))[: 20 * EXAMPLES].tolist()
+    examples = dict.fromkeys(some.texts[at].strip() for at in order)  # each once
+    return words, tuple(examples)[:EXAMPLES]

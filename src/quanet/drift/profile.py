@@ -1,0 +1,174 @@
+r"""How far bags are from the training data, whatever their prevalences.
+
+If a bag is a mixture of the training classes, its mean description is :math:`\sum_c p_c \mu_c` for some prevalences p.
+The distance is the squared distance of its mean from the nearest such mixture, relative to the variance within classes.
+What chance in the bag and in the training data contributes is subtracted, so that a mixture has distance 0 on average.
+It is the maximum mean discrepancy of a linear kernel (Gretton et al. 2012).
+
+The distance of a small bag is mostly noise. Bags of one file therefore share information: each distance is moved
+towards their mean, the more so the noisier it is and the less the bags differ (empirical Bayes; Efron and Morris 1973).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
+from quanet.drift.descriptions import Descriptions
+from quanet.simplex import count, project
+
+MIN_OF_CLASS = 10  # instances of each class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BagMeans:
+    """Mean descriptions of bags.
+
+    Attributes
+    ----------
+    means : (b, e).
+    spreads : (b,) variance of the instances of a bag, summed over the dimensions.
+    repeats : (b,) sum of the squared shares of the bag's instances: 1 / n if all are different.
+    """
+
+    means: FloatArray
+    spreads: FloatArray
+    repeats: FloatArray
+
+    @classmethod
+    def of(cls, descriptions: Descriptions, bags: Bags) -> "BagMeans":
+        """Means of bags of a pool with descriptions (n, e)."""
+        member = membership(bags, len(descriptions))
+        # Column by column, to save memory: descriptions of a large file are stored with few digits.
+        means, squares = np.empty((len(bags), descriptions.shape[1])), np.zeros(len(bags))
+        for at in range(descriptions.shape[1]):
+            column = descriptions[:, at].astype(float)
+            means[:, at] = member @ column
+            squares += member @ column**2
+        repeats = np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel()
+        spreads = (squares - (means**2).sum(axis=1)) / np.maximum(1 - repeats, 1e-12)
+        return cls(means, np.maximum(spreads, 0.0), repeats)
+
+
+def membership(bags: Bags, n: int) -> csr_matrix:
+    """Each instance's share of each bag: (b, n), sparse."""
+    bags.check_pool(n)
+    shares = np.repeat(1 / bags.sizes, bags.sizes)
+    matrix = csr_matrix((shares, bags.flat, np.concatenate([[0], np.cumsum(bags.sizes)])), shape=(len(bags), n))
+    matrix.sum_duplicates()
+    return matrix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BagDistances:
+    """Distances of bags from the nearest mixture of the training classes.
+
+    Attributes
+    ----------
+    distances : (b,) 0 on average for a mixture; may be negative by chance.
+    deviations : (b,) their standard deviations for a mixture.
+    excesses : (b, e) mean of the bag minus that of the mixture.
+    """
+
+    distances: FloatArray
+    deviations: FloatArray
+    excesses: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """Descriptions of the training classes.
+
+    Attributes
+    ----------
+    means : (k, e).
+    covariance : (e, e) within classes.
+    traces : (k,) variances within each class.
+    counts : (k,) instances.
+    """
+
+    means: FloatArray
+    covariance: FloatArray
+    traces: FloatArray
+    counts: IntArray
+
+    @classmethod
+    def fit(cls, descriptions: Descriptions, codes: IntArray, k: int) -> "Profile | None":
+        """Learn from descriptions (n, e) of classes (n,); None if a class has too few instances, or all are alike."""
+        counts = count(codes, k)
+        if counts.min() < MIN_OF_CLASS:
+            return None
+        values = np.asarray(descriptions, dtype=float)
+        means = np.array([values[codes == c].mean(axis=0) for c in range(k)])
+        centred = values - means[codes]
+        traces = np.array([(centred[codes == c] ** 2).sum() for c in range(k)]) / (counts - 1)
+        covariance = centred.T @ centred / (len(codes) - k)
+        return cls(means, covariance, traces, counts) if np.trace(covariance) > 1e-9 else None
+
+    @property
+    def mean(self) -> FloatArray:
+        """(e,) of all training instances."""
+        return self.counts @ self.means / self.counts.sum()
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of a distance, times the number of instances in the bag."""
+        return float(np.sqrt(2 * (self._across**2).sum()) / np.trace(self.covariance))
+
+    @property
+    def _across(self) -> FloatArray:
+        """The covariance within classes, (e, e), without the directions along the mixtures, which are no distance."""
+        axes = np.linalg.svd(self.means[1:] - self.means[0], full_matrices=False)[2]
+        away = np.eye(len(self.covariance)) - axes.T @ axes
+        return away @ self.covariance @ away
+
+    def compare(self, bags: BagMeans) -> BagDistances:
+        """The distances of bags."""
+        k, total = len(self.means), float(np.trace(self.covariance))
+        # The nearest mixture, without the noise of the training means.
+        gram = self.means @ self.means.T - np.diag(self.traces / self.counts)
+        gram += 1e-6 * max(float(np.trace(gram)), total) * np.eye(k)
+        system = np.block([[gram, np.ones((k, 1))], [np.ones((1, k)), np.zeros((1, 1))]])
+        wanted = np.concatenate([bags.means @ self.means.T, np.ones((len(bags.means), 1))], axis=1)
+        prevalences = project(np.linalg.solve(system, wanted.T).T[:, :k])
+        excesses = bags.means - prevalences @ self.means
+        by_class = prevalences**2 / self.counts
+        by_chance = bags.repeats * bags.spreads + by_class @ self.traces
+        by_chance *= float(np.trace(self._across)) / total
+        distances = ((excesses**2).sum(axis=1) - by_chance) / total
+        deviations = self.noise / max(float(np.trace(self._across)), 1e-12) * by_chance
+        return BagDistances(distances, deviations, excesses)
+
+
+def share_between(distances: FloatArray, deviations: FloatArray, least: float = 0.0) -> FloatArray:
+    """Distances (b,) of the bags of one file, moved towards their mean according to their noise; at least 0.
+
+    One standard error is subtracted from the mean, so that chance alone hardly ever gives a distance.
+
+    Parameters
+    ----------
+    distances, deviations : (b,) measured.
+    least : the smallest standard error of the mean, that of all instances together: bags may share instances.
+
+    Examples
+    --------
+    Without noise nothing changes. If bags differ by no more than their noise, all get the same distance:
+
+    >>> share_between(np.array([0.01, 0.03]), np.array([1e-6, 1e-6])).round(3)
+    array([0.01, 0.03])
+    >>> share_between(np.array([0.01, 0.03]), np.array([0.02, 0.02])).round(3)
+    array([0.006, 0.006])
+    """
+    noise = np.maximum(deviations, 1e-12) ** 2
+    weights = 1 / noise
+    total = float(weights.sum())
+    mean = float(weights @ distances) / total
+    # The variance between bags, of which the noise is not a part (DerSimonian and Laird 1986).
+    excess = float(weights @ (distances - mean) ** 2) - (len(distances) - 1)
+    between = excess / max(total - float(weights @ weights) / total, 1e-12) if len(distances) > 1 else 0.0
+    mean = max(0.0, mean - max(total**-0.5, least))
+    if between <= 0:
+        return np.full(len(distances), mean)
+    return np.maximum(0.0, (distances / noise + mean / between) / (1 / noise + 1 / between))

@@ -1,0 +1,261 @@
+r"""The drift scale: how many points of bias to expect at a given distance from the training data.
+
+`fit` learns it. Parts of the training data that differ from the rest are left out once each. The squared bias of the
+quantifier on a part, divided by the part's distance from the rest, is the rate. A bag at distance D then has a bias
+whose variance is
+
+.. math:: v\, p\, (1 - p), \qquad v = \frac{r D^\gamma}{1 + r D^\gamma / 2} + \epsilon \sum_c \frac{p_c^2}{n_c}
+
+as if its prevalences p had been estimated from 1 / v labels. The first term grows somewhat slower than the distance
+(:math:`\gamma` is `POWER`), up to `LARGEST`. The second term is for drift that cannot be seen: a class with :math:`n_c`
+training instances is itself known only up to a distance of about :math:`1 / n_c`.
+
+Few parts say little about the rate r, so it is shrunk towards `TYPICAL_RATES`, which other datasets show, as if these
+were `PRIOR_PARTS` more parts. `docs/experiments/drift.md` shows how these numbers were found.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+from sklearn.utils import _safe_indexing
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
+from quanet.drift.descriptions import Describer, Descriptions, PosteriorDescriber, fit_describer
+from quanet.drift.parts import MIN_OF_CLASS, MIN_PARTS, TrainingParts, bias_variance, find_parts
+from quanet.drift.profile import BagDistances, BagMeans, Profile, share_between
+from quanet.errors import QuanetWarning
+
+TYPICAL_RATES = {"contents": 0.5, "posteriors": 1.2}
+POWER = 0.75  # of the distance
+PRIOR_PARTS = 8
+LARGEST = 2.0  # variance of the bias, relative to p (1 - p), at any distance
+HIGHEST_RATE = 100.0
+UNSEEN = 0.5  # variance of the bias at distances that cannot be seen, relative to 1 / (instances of a class)
+MOST_IN_FOLDS = 6000  # instances that parts are made of, if the classifier fits all folds in shared passes
+MOST = 3000  # otherwise
+NO_DESCRIPTION = "the instances are neither texts nor numbers, or are all alike"
+NO_CLUSTERS = "clusters of posteriors would differ in their classes"
+NO_PROFILE = "a class has too few training instances"
+OLD_MODEL = "the model was saved by a version without a drift scale; fit it again"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DriftScale:
+    """What `fit` has learned about drift.
+
+    Attributes
+    ----------
+    describer : maps instances to descriptions; None if drift is unknown.
+    profile : descriptions of the training classes; None if drift is unknown.
+    rate : variance of the bias per distance.
+    kind : where the rate comes from: "clusters" or "groups" of the training data, or "" for other datasets only.
+    distances, variances : (m,) of the parts that were left out.
+    unknown : why drift is unknown; empty if it is known.
+    no_parts : why no parts were left out; empty if some were.
+    """
+
+    describer: Describer | None
+    profile: Profile | None
+    rate: float = TYPICAL_RATES["contents"]
+    kind: str = ""
+    distances: FloatArray = field(default_factory=lambda: np.empty(0))
+    variances: FloatArray = field(default_factory=lambda: np.empty(0))
+    unknown: str = ""
+    no_parts: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """How the scale was learned, or what is unknown."""
+        return drift_sentence(self.kind, self.variances, self.unknown, self.no_parts)
+
+    @property
+    def degrees(self) -> int:
+        """Degrees of freedom of the rate."""
+        return PRIOR_PARTS + len(self.distances)
+
+    def quantile(self, level: float) -> float:
+        """By how many standard deviations a bias may exceed 0 at this level: Student's t, as the rate is estimated."""
+        return float(stats.t.ppf((1 + level) / 2, self.degrees))
+
+    def describe(self, X: Any, values: FloatArray) -> Descriptions | None:
+        """Descriptions (n, e) of instances X that the classifier reads as values (n, d); None if drift is unknown."""
+        if self.describer is None or self.profile is None:
+            return None
+        return self.describer(values if self.describer.of_values else X)
+
+    def compare(self, descriptions: Descriptions, bags: Bags) -> tuple[BagDistances, FloatArray]:
+        """Distances of bags of a pool with descriptions (n, e), as measured, and after sharing information, (b,)."""
+        assert self.profile is not None
+        measured = self.profile.compare(BagMeans.of(descriptions, bags))
+        whole = self.profile.compare(BagMeans.of(descriptions, Bags([bags.flat])))
+        return measured, share_between(measured.distances, measured.deviations, float(whole.deviations[0]))
+
+    def variance(self, distances: FloatArray, estimates: FloatArray, most_unseen: FloatArray) -> FloatArray:
+        """The variance v (b,) of the bias of bags at these distances (b,) with these estimates (b, k).
+
+        `most_unseen` (b,) limits what cannot be seen: for a classifier that hardly errs, it matters little.
+        """
+        assert self.profile is not None
+        unseen = UNSEEN * (estimates**2 / self.profile.counts).sum(axis=1)
+        return variance_at(distances, self.rate) + np.minimum(unseen, most_unseen)
+
+
+_wanted = ContextVar("wanted", default=True)
+
+
+def is_wanted() -> bool:
+    """Whether `fit` learns the drift scale."""
+    return _wanted.get()
+
+
+@contextmanager
+def without_drift() -> Iterator[None]:
+    """Fit quantifiers without a drift scale: members of a method, or if no interval is wanted."""
+    token = _wanted.set(False)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def variance_at(distances: FloatArray, rate: float) -> FloatArray:
+    """Variance of the bias at distances, relative to p (1 - p).
+
+    Examples
+    --------
+    >>> variance_at(np.array([0.0, 0.01, 100.0]), rate=0.5).round(2)
+    array([0.  , 0.02, 1.78])
+    """
+    growing = rate * distances**POWER
+    return growing / (1 + growing / LARGEST)
+
+
+def fit_rate(distances: FloatArray, variances: FloatArray) -> float:
+    """The rate at which the expected variances of parts at these distances (m,) have the sum of those found (m,).
+
+    Examples
+    --------
+    >>> round(fit_rate(np.array([0.01, 0.03]), np.array([0.01, 0.05])), 2)
+    0.59
+    """
+    total = float(variances.sum())
+    if total <= 0:
+        return 0.0
+
+    def excess(rate: float) -> float:
+        return float(variance_at(distances, rate).sum()) - total
+
+    return HIGHEST_RATE if excess(HIGHEST_RATE) <= 0 else float(brentq(excess, 0.0, HIGHEST_RATE))
+
+
+def learn_scale(quantifier: Any, X: Any, codes: IntArray, groups: Any = None) -> DriftScale:
+    """Learn the drift scale of a fitted quantifier from its training data.
+
+    Parameters
+    ----------
+    quantifier : fitted.
+    X : training instances.
+    codes : (n,) their classes, as positions in `classes_`.
+    groups : (n,) named parts of the training data, such as products or months; None for clusters.
+    """
+    k = len(quantifier.classes_)
+    precomputed = quantifier.is_precomputed()
+    values = quantifier.read(X).values if precomputed else np.empty((len(codes), 0))
+    describer = fit_describer(X, values, codes, precomputed=precomputed)
+    descriptions = None if describer is None else describer(values if describer.of_values else X)
+    profile = None if descriptions is None else Profile.fit(descriptions, codes, k)
+    if describer is None or descriptions is None or profile is None:
+        reason = NO_DESCRIPTION if describer is None else NO_PROFILE
+        if groups is not None:
+            _warn_of_groups(reason, "Intervals do not include drift.")
+        return DriftScale(None, None, unknown=reason)
+    of_posteriors = isinstance(describer, PosteriorDescriber)
+    typical = TYPICAL_RATES["posteriors" if of_posteriors else "contents"]
+    # Clusters of posteriors would differ in their classes, not in what the instances are about.
+    weighted = descriptions * describer.weights.astype(np.float32)
+    found: _LeftOut | str = NO_CLUSTERS
+    if groups is not None or not of_posteriors:
+        parts = find_parts(weighted, codes, k, groups, MOST_IN_FOLDS if quantifier.shares_folds() else MOST)
+        found = parts if isinstance(parts, str) else _left_out(quantifier, X, descriptions, codes, parts)
+    if isinstance(found, str):
+        if groups is not None:
+            _warn_of_groups(found, "The bias that is typical of other datasets is used instead.")
+        return DriftScale(describer, profile, typical, no_parts=found)
+    kind, distances, variances = found
+    own = fit_rate(distances, variances)
+    rate = (PRIOR_PARTS * typical + len(distances) * own) / (PRIOR_PARTS + len(distances))
+    return DriftScale(describer, profile, rate, kind, distances, variances)
+
+
+_LeftOut = tuple[str, FloatArray, FloatArray]
+
+
+def _left_out(
+    quantifier: Any, X: Any, descriptions: Descriptions, codes: IntArray, parts: TrainingParts
+) -> _LeftOut | str:
+    """Kind, distances (m,) and variances of the bias (m,) of parts that are left out; or why there are too few."""
+    k = len(quantifier.classes_)
+    folds = parts.folds(codes, k)
+    if len(folds) < MIN_PARTS:
+        return (
+            f"{len(folds)} of {len(np.unique(parts.members[parts.members >= 0]))} {parts.kind} can be left out, fewer "
+            f"than {MIN_PARTS}: a part needs {MIN_OF_CLASS} instances of two classes, and the other data of every class"
+        )
+    used = _safe_indexing(X, parts.used)
+    inputs = quantifier.left_out_inputs(used, codes[parts.used], folds)
+    if inputs is None:
+        return f"{type(quantifier).__name__} does not cross-fit a classifier"
+    rows = [quantifier.rows(read) for read in inputs]
+    held_out_codes = [codes[parts.used[held_out]] for _, held_out in folds]
+    quantifier.review_parts(list(zip(rows, held_out_codes, strict=True)))
+    rng = np.random.default_rng(0)
+    distances, variances = np.zeros(len(folds)), np.zeros(len(folds))
+    for at, (seen, held_out) in enumerate(folds):
+        rest, part = parts.used[seen], parts.used[held_out]
+        others = Profile.fit(descriptions[rest], codes[rest], k)
+        assert others is not None
+        bag = BagMeans.of(descriptions, Bags([part]))
+        distances[at] = others.compare(bag).distances[0]
+        variances[at] = bias_variance(quantifier, rows[at], held_out_codes[at], rng)
+    kept = distances > 0
+    if kept.sum() < MIN_PARTS:
+        return f"{kept.sum()} of {len(kept)} {parts.kind} differ from the other training data, fewer than {MIN_PARTS}"
+    return parts.kind, distances[kept], variances[kept]
+
+
+def _warn_of_groups(reason: str, instead: str) -> None:
+    warnings.warn(f"The groups do not show what drift may cost: {reason}. {instead}", QuanetWarning, stacklevel=5)
+
+
+def drift_sentence(kind: str, variances: FloatArray, unknown: str = "", no_parts: str = "") -> str:
+    """How a drift scale was learned, or what is unknown.
+
+    Examples
+    --------
+    >>> "was off by 5.0 points" in drift_sentence("clusters", np.array([0.01, 0.03, -0.01, 0.0]))
+    True
+    >>> drift_sentence("", np.empty(0), no_parts="there are 800 training instances, fewer than 1,000")
+    'The bias that is typical of other datasets is used, since there are 800 training instances, fewer than 1,000.'
+    """
+    if unknown:
+        return f"Unknown: {unknown}. Intervals do not include drift."
+    if not kind:
+        return f"The bias that is typical of other datasets is used{f', since {no_parts}' if no_parts else ''}."
+    median = 100 * np.sqrt(max(0.0, float(np.median(variances))) / 4)
+    return (
+        f"On {len(variances)} {kind} of the training data, each left out once, the estimate was off by "
+        f"{100 * root_mean_square(variances):.1f} points (root mean square at a share of 50 %; median {median:.1f})."
+    )
+
+
+def root_mean_square(variances: FloatArray) -> float:
+    """The bias on parts with these variances (m,), as the root mean square at a share of 50 %; m is at least 1."""
+    return float(np.sqrt(np.maximum(variances, 0).mean() / 4))
