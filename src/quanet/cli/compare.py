@@ -9,6 +9,7 @@ import typer
 
 from quanet.cli.console import (
     TRAINING_PARTS,
+    command_settings,
     duration,
     exit_on_signals,
     note,
@@ -34,7 +35,6 @@ from quanet.cli.options import (
     Text,
     check_outputs,
     choose_format,
-    command_settings,
     split_names,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, parse_protocol

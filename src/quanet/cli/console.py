@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -241,3 +242,13 @@ def _write_file(path: Path, content: bytes, title: str) -> None:
 
     write_whole(path, content)
     note(f"{title}: {path}")
+
+
+def command_settings() -> list[tuple[str, str]]:
+    """Settings that reproduce the answer: the command."""
+    return [("command", command_line())]
+
+
+def command_line() -> str:
+    """The command, quoted for a shell."""
+    return shlex.join(["quanet", *sys.argv[1:]])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.console import note, warnings_as_lines, write_answer, write_report
+from quanet.cli.console import command_settings, note, warnings_as_lines, write_answer, write_report
 from quanet.cli.labels import settle_judgements
 from quanet.cli.options import (
     COLUMNS,
@@ -24,7 +24,6 @@ from quanet.cli.options import (
     check_level,
     check_outputs,
     choose_format,
-    command_settings,
     parse_keys,
 )
 

@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quanet.cli import options
-from quanet.cli.console import note, progress, warnings_as_lines, write_answer, write_report, write_table
+from quanet.cli.console import (
+    command_settings,
+    note,
+    progress,
+    warnings_as_lines,
+    write_answer,
+    write_report,
+    write_table,
+)
 from quanet.cli.labels import read_grouped, settle_labels
+from quanet.cli.model_folder import describe_model, find_inputs, load_model
 from quanet.cli.options import (
     OUTPUT,
     AnswerFormat,
@@ -83,7 +92,7 @@ def evaluate(
     form = options.choose_format(form, output)
     options.check_outputs(output, bags, report=report, force=force)
     with warnings_as_lines():
-        quantifier, facts = options.load_model(model)
+        quantifier, facts = load_model(model)
         source = TableSource(files, encoding=encoding)
         inputs, column = _columns(source, facts, text, label, drawing.key)
         keys = [Key(column, required=True), *([drawing.key] if drawing.key else [])]
@@ -104,10 +113,10 @@ def evaluate(
                 drift=not no_drift,
                 rng=seed,
                 source=source.name,
-                model=options.describe_model(model, facts, quantifier),
+                model=describe_model(model, facts, quantifier),
             )
     write_table(bag_rows(evaluation), bags, "Bags")
-    summary = summarize_evaluation(evaluation, settings=options.command_settings())
+    summary = summarize_evaluation(evaluation, settings=command_settings())
     write_report(summary, report)
     write_answer(summary, form, output)
 
@@ -118,7 +127,7 @@ def _columns(
     """The columns of instances and of labels."""
     from quanet.data.columns import find_label
 
-    inputs = options.find_inputs(source, facts, text, exclude=[one for one in (label, key and key.column) if one])
+    inputs = find_inputs(source, facts, text, exclude=[one for one in (label, key and key.column) if one])
     trained_on = facts.get("label") if facts.get("label") in source.columns else None
     column = find_label(source, label or trained_on, besides=inputs.columns)
     if column.guessed:

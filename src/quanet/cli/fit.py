@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quanet.cli.console import (
+    command_line,
+    command_settings,
     duration,
     exit_on_signals,
     note,
@@ -33,8 +35,6 @@ from quanet.cli.options import (
     Seed,
     Text,
     check_outputs,
-    command_line,
-    command_settings,
     parse_keys,
     split_names,
 )

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.console import note, progress, warnings_as_lines, write_answer, write_report
+from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
 from quanet.cli.labels import read_grouped
+from quanet.cli.model_folder import find_inputs, load_model
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -25,9 +26,6 @@ from quanet.cli.options import (
     check_level,
     check_outputs,
     choose_format,
-    command_settings,
-    find_inputs,
-    load_model,
     parse_keys,
 )
 

@@ -1,7 +1,5 @@
-"""Options that several commands share, and how they are checked: files, columns, the model, the output."""
+"""Options that several commands share, and how they are checked: files, columns, groups, the output."""
 
-import shlex
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -9,13 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.console import console, note
+from quanet.cli.console import console
 
 if TYPE_CHECKING:
-    from quanet.base import Quantifier
-    from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
-    from quanet.data.streams import TableSource
 
 COLUMNS, OUTPUT, HOW = "Columns", "Output", "Method"
 LARGEST_SEED = 2**32 - 1  # that all libraries accept
@@ -116,6 +111,28 @@ Encoding = Annotated[
         help="Encoding of the files: utf-8, utf-16, latin-1, cp1252, ...",
         rich_help_panel=COLUMNS,
     ),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of weights, such as views: shares of exposure instead of shares of rows.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Sheet of an Excel file; default: the first.", rich_help_panel=COLUMNS),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LABEL=NAME", help="Names of classes in the answer: 0=negative,1=positive.", rich_help_panel=HOW
+    ),
+]
+ShowClass = Annotated[
+    str | None,
+    typer.Option("--class", metavar="LABEL", help="Class to show first.", show_default=False, rich_help_panel=HOW),
 ]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals, between 0 and 1.", rich_help_panel=HOW)]
 Seed = Annotated[
@@ -228,71 +245,3 @@ def parse_keys(texts: Sequence[str], option: str = "--by") -> "list[Key]":
 def split_names(texts: Sequence[str] | None) -> list[str]:
     """Names of an option that may be repeated or hold several, separated by commas."""
     return [name.strip() for text in texts or [] for name in text.split(",") if name.strip()]
-
-
-def load_model(folder: Path) -> tuple["Quantifier", dict[str, Any]]:
-    """The quantifier in a model folder, and the facts saved with it."""
-    from quanet.base import Quantifier
-    from quanet.errors import InvalidModel
-    from quanet.persist.load import facts_of, load
-
-    facts = facts_of(folder)
-    loaded = load(folder)
-    hashes = getattr(loaded, "training_hashes_", None)
-    loaded = getattr(loaded, "quantifier_", loaded)  # the one that a search has selected
-    if hashes is not None:
-        loaded.training_hashes_ = hashes
-    if not isinstance(loaded, Quantifier):
-        raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
-    return loaded, facts
-
-
-def find_inputs(
-    source: "TableSource",
-    facts: dict[str, Any],
-    text: str | None,
-    features: list[str] | None = None,
-    *,
-    exclude: Sequence[str] = (),
-) -> "InputColumns":
-    """The columns given, or those the model was trained on, or the only text column that is not excluded."""
-    from quanet.data.columns import UnclearColumn, check_columns, find_text
-    from quanet.data.instances import InputColumns
-
-    names = split_names(features) or facts.get("features") or []
-    if names and text is None:
-        check_columns(names, source.columns, source.name)
-        return InputColumns(features=tuple(names))
-    trained_on = facts.get("text")
-    if text is None and trained_on in source.columns:
-        return InputColumns(trained_on)
-    try:
-        column = find_text(source, text, besides=[*exclude, facts.get("label", "")])
-    except UnclearColumn:
-        if trained_on:
-            check_columns([trained_on], source.columns, source.name)  # its message is more helpful
-        raise
-    if column.guessed:
-        why = f", since {trained_on!r} is missing" if trained_on else ""
-        note(f"{source.name}: text column {column.name!r} (detected{why})")
-    return InputColumns(column.name)
-
-
-def describe_model(folder: Path, facts: dict[str, Any], quantifier: "Quantifier") -> dict[str, Any]:
-    """Facts about a model that an answer repeats."""
-    known = {"folder": str(folder), "method": type(quantifier).__name__, "saved": facts.get("saved", "")}
-    if facts.get("data"):
-        known["learnt from"] = facts["data"]
-    if facts.get("results"):
-        known["held-out errors"] = "; ".join(f"{name}: {value:.4f}" for name, value in facts["results"].items())
-    return known
-
-
-def command_settings() -> list[tuple[str, str]]:
-    """Settings that reproduce the answer: the command."""
-    return [("command", command_line())]
-
-
-def command_line() -> str:
-    """The command, quoted for a shell."""
-    return shlex.join(["quanet", *sys.argv[1:]])

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quanet.cli.console import note, progress, warn, warnings_as_lines, write_answer, write_report
+from quanet.cli.console import command_settings, note, progress, warn, warnings_as_lines, write_answer, write_report
+from quanet.cli.model_folder import describe_model, find_inputs, load_model
 from quanet.cli.options import (
     COLUMNS,
     OUTPUT,
@@ -25,10 +26,6 @@ from quanet.cli.options import (
     check_level,
     check_outputs,
     choose_format,
-    command_settings,
-    describe_model,
-    find_inputs,
-    load_model,
     parse_keys,
 )
 from quanet.errors import brief

@@ -1,0 +1,71 @@
+"""Load a model folder, and find the columns of a file that the model reads."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quanet.cli.console import note
+from quanet.cli.options import split_names
+
+if TYPE_CHECKING:
+    from quanet.base import Quantifier
+    from quanet.data.instances import InputColumns
+    from quanet.data.streams import TableSource
+
+
+def load_model(folder: Path) -> tuple["Quantifier", dict[str, Any]]:
+    """The quantifier in a model folder, and the facts saved with it."""
+    from quanet.base import Quantifier
+    from quanet.errors import InvalidModel
+    from quanet.persist.load import facts_of, load
+
+    facts = facts_of(folder)
+    loaded = load(folder)
+    hashes = getattr(loaded, "training_hashes_", None)
+    loaded = getattr(loaded, "quantifier_", loaded)  # the one that a search has selected
+    if hashes is not None:
+        loaded.training_hashes_ = hashes
+    if not isinstance(loaded, Quantifier):
+        raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
+    return loaded, facts
+
+
+def find_inputs(
+    source: "TableSource",
+    facts: dict[str, Any],
+    text: str | None,
+    features: list[str] | None = None,
+    *,
+    exclude: Sequence[str] = (),
+) -> "InputColumns":
+    """The columns given, or those the model was trained on, or the only text column that is not excluded."""
+    from quanet.data.columns import UnclearColumn, check_columns, find_text
+    from quanet.data.instances import InputColumns
+
+    names = split_names(features) or facts.get("features") or []
+    if names and text is None:
+        check_columns(names, source.columns, source.name)
+        return InputColumns(features=tuple(names))
+    trained_on = facts.get("text")
+    if text is None and trained_on in source.columns:
+        return InputColumns(trained_on)
+    try:
+        column = find_text(source, text, besides=[*exclude, facts.get("label", "")])
+    except UnclearColumn:
+        if trained_on:
+            check_columns([trained_on], source.columns, source.name)  # its message is more helpful
+        raise
+    if column.guessed:
+        why = f", since {trained_on!r} is missing" if trained_on else ""
+        note(f"{source.name}: text column {column.name!r} (detected{why})")
+    return InputColumns(column.name)
+
+
+def describe_model(folder: Path, facts: dict[str, Any], quantifier: "Quantifier") -> dict[str, Any]:
+    """Facts about a model that an answer repeats."""
+    known = {"folder": str(folder), "method": type(quantifier).__name__, "saved": facts.get("saved", "")}
+    if facts.get("data"):
+        known["learnt from"] = facts["data"]
+    if facts.get("results"):
+        known["held-out errors"] = "; ".join(f"{name}: {value:.4f}" for name, value in facts["results"].items())
+    return known
