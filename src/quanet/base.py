@@ -45,7 +45,7 @@ class Quantifier(BaseEstimator, ABC):
     shrinkage_ : how far estimates are moved towards `prior_` because the classifier hardly separates the classes, from
         0 (not at all, the usual case) to 1 (`quanet.held_out`).
     drift_ : `DriftScale`, how many points of bias to expect on data that differ from the training data. None in models
-        saved by older versions.
+        saved by older versions, and in members of other quantifiers.
     left_out_ : labels of classes with a single instance, which cannot be learned; they are not in `classes_`.
     """
 

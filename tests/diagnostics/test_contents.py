@@ -52,7 +52,7 @@ def test_other_texts_have_a_cost_words_and_three_examples(fitted, strange):
     interval = fitted.predict_interval(strange)
     points = 100 * interval.drift.cost.max()
     assert interval.drift.state in ("widened", "refused")
-    assert found.severity == {"widened": "warning", "refused": "alarm"}[interval.drift.state]
+    assert found.severity in {"widened": ("note", "warning"), "refused": ("alarm",)}[interval.drift.state]
     assert found.numbers["points"] == pytest.approx(points)
     assert f"drift may cost up to {points:.1f} points (from the bias on" in found.sentence
     assert "each left out once" in found.sentence
@@ -72,6 +72,16 @@ def test_the_three_kinds_of_change_are_told_apart(fitted, strange):
     assert fewer["prior shift"].severity == "ok"
     about_flights = diagnose(fitted, strange)
     assert about_flights["contents"].severity in ("warning", "alarm")
+
+
+def test_drift_that_costs_less_than_sampling_is_a_note(fitted, strange):
+    inputs, interval = fitted.read(strange), fitted.predict_interval(strange)
+    half = (interval.drift.upper - interval.drift.lower).max() / 2
+    for factor, severity in ((0.9, "note"), (1.1, "warning")):
+        cost = factor * half * interval.drift.cost / interval.drift.cost.max()
+        drift = replace(interval.drift, cost=cost, state=np.array("widened", dtype=object)[()])
+        (found,) = contents_findings(fitted, inputs, replace(interval, drift=drift))
+        assert found.severity == severity
 
 
 def test_a_copied_text_is_one_example(fitted, strange):

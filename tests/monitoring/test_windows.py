@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from quanet import EMQ, Gaussians, GridSearchQ, Monitor, load, save
-from quanet.drift.scale import OLD_MODEL, without_drift
+from quanet.drift.scale import NO_SCALE, without_drift
 from quanet.monitoring.batch_arrays import PER_BATCH
 from quanet.monitoring.history import Change
 from quanet.monitoring.windows import measure_batch, share_distances
@@ -94,7 +94,7 @@ def test_a_monitor_of_an_older_version_gives_intervals_of_chance_and_says_so():
     monitor, _ = monitored([batch(0.4, 150, seed) for seed in range(3)], old)
     del monitor.distances_, monitor.deviations_
     found = monitor.update(batch(0.4, 150, 3))
-    assert (found.drift.state, found.drift.source) == ("unknown", OLD_MODEL)
+    assert (found.drift.state, found.drift.source) == ("unknown", NO_SCALE)
     np.testing.assert_array_equal(found.lower, found.drift.lower)
     assert np.isnan(monitor.history().drift.cost).all()
 

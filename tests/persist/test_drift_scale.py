@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quanet import EMQ, Gaussians, GridSearchQ, QuaNet, WordBags, load, save
-from quanet.drift.scale import OLD_MODEL, without_drift
+from quanet.drift.scale import NO_SCALE, without_drift
 from quanet.persist.facts import model_facts
 from quanet.persist.trust import ARRAYS
 
@@ -53,10 +53,10 @@ def test_a_model_without_a_scale_gives_intervals_of_sampling_and_says_why(tmp_pa
     loaded = load(tmp_path / "model")
     assert loaded.drift_ is None
     found, plain = (loaded.predict_interval(first(NUMBERS), drift=drift) for drift in (True, False))
-    assert (found.drift.state, found.drift.source) == ("unknown", OLD_MODEL)
+    assert (found.drift.state, found.drift.source) == ("unknown", NO_SCALE)
     np.testing.assert_array_equal(found.lower, plain.lower)
     np.testing.assert_array_equal(found.upper, plain.upper)
-    assert OLD_MODEL in model_facts(tmp_path / "model").drift
+    assert NO_SCALE in model_facts(tmp_path / "model").drift
     assert "## Drift" not in (tmp_path / "model" / "README.md").read_text()
 
 

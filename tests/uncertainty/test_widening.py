@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quanet import CC, EMQ, PACC, Bags, Gaussians, Inputs, predict_interval_bags
-from quanet.drift.scale import OLD_MODEL
+from quanet.drift.scale import NO_SCALE
 from quanet.uncertainty.widening import labels_needed, repetition, wilson
 
 SOURCE = Gaussians(distance=2)
@@ -69,7 +69,7 @@ def test_a_model_of_an_older_version_has_todays_interval_and_says_what_is_unknow
     found = predict_interval_bags(old, POOL, BAGS)
     np.testing.assert_array_equal(found.lower, predict_interval_bags(emq, POOL, BAGS, drift=False).lower)
     assert set(found.drift.state) == {"unknown"}
-    assert found.drift.source == OLD_MODEL
+    assert found.drift.source == NO_SCALE
     assert np.isnan(found.drift.cost).all()
 
 

@@ -142,7 +142,7 @@ def test_a_model_without_a_drift_scale_says_what_is_unknown(of_films):
     bags = [write(0.8, 500, np.random.default_rng(4), shoes=1.0)[0]] * 2
     found = estimate_shares(old, texts_of(old, bags), keys=[Key("kind")])
     assert found.states == found.notes == ["unknown"] * 2
-    assert "saved by a version without a drift scale; fit it again" in found.diagnosis["contents"].sentence
+    assert "the model has no drift scale" in found.diagnosis["contents"].sentence
     without = estimate_shares(old, texts_of(old, bags), keys=[Key("kind")], drift=False)
     np.testing.assert_array_equal(found.interval.lower, without.interval.lower)
 

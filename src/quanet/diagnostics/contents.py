@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 
@@ -53,7 +52,6 @@ def contents_findings(
     texts : texts of some instances; words and examples are quoted if drift costs much.
     bags, groups : groups of the instances, if there are several, and their intervals, arrays (b, k).
     """
-    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # the one a search has chosen
     if total.drift is None:
         return []
     what, training = _nouns(quantifier)
@@ -75,9 +73,16 @@ def contents_findings(
     words, examples = _quoted(quantifier, inputs, members, texts or SomeTexts())
     more = f"; more {', '.join(map(repr, words))}" if words else ""
     sentence = f"{who} differ from the {training}: {_cost(worst)}{more}.{_by_state(groups)}{unseen}"
-    refused = "refused" in (total.drift.state, *np.atleast_1d(parts.state))
-    severity, advice = "alarm" if refused else "warning", _advice(total.drift, worst)
+    severity, advice = _severity(total.drift, parts), _advice(total.drift, worst)
     return [Finding("contents", severity, sentence, advice, _numbers(worst), examples)]
+
+
+def _severity(total: Drift, parts: Drift) -> str:
+    """An alarm if a bag is refused, a warning if drift may cost more than half of an interval, otherwise a note."""
+    if "refused" in (total.state, *np.atleast_1d(parts.state)):
+        return "alarm"
+    costly = (drift.cost.max(axis=-1) > (drift.upper - drift.lower).max(axis=-1) / 2 for drift in (total, parts))
+    return "warning" if any(map(np.any, costly)) else "note"
 
 
 def _alike(total: Interval, like: str, unseen: str) -> Finding:

@@ -136,9 +136,10 @@ class Profile:
         excesses = bags.means - prevalences @ self.means
         by_class = prevalences**2 / self.counts
         by_chance = bags.repeats * bags.spreads + by_class @ self.traces
-        by_chance *= float(np.trace(self._across)) / total
+        across = float(np.trace(self._across))
+        by_chance *= across / total
         distances = ((excesses**2).sum(axis=1) - by_chance) / total
-        deviations = self.noise / max(float(np.trace(self._across)), 1e-12) * by_chance
+        deviations = self.noise / max(across, 1e-12) * by_chance
         return BagDistances(distances, deviations, excesses)
 
 

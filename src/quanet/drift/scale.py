@@ -44,7 +44,7 @@ MOST = 3000  # otherwise
 NO_DESCRIPTION = "the instances are neither texts nor numbers, or are all alike"
 NO_CLUSTERS = "clusters of posteriors would differ in their classes"
 NO_PROFILE = "a class has too few training instances"
-OLD_MODEL = "the model was saved by a version without a drift scale; fit it again"
+NO_SCALE = "the model has no drift scale: an older version saved it, or it was fitted without one; fit it again"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

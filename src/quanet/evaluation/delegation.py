@@ -9,11 +9,12 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
+from quanet.drift.scale import DriftScale
 from quanet.held_out import HeldOut
 
 
 class DelegatingSearch(Quantifier):
-    """Base of the searches. A subclass writes `fit`, which ends with `_answer_by`.
+    """Base of the searches. A subclass writes `_fit`, which ends with `_answer_by`.
 
     A fitted search can do what the chosen quantifier can. Methods that every quantifier has are passed on one by one
     below; any other attribute that the search itself does not have, such as `classifier_`, is
@@ -63,6 +64,11 @@ class DelegatingSearch(Quantifier):
     def held_out_(self) -> HeldOut | None:  # type: ignore[override]
         """Held-out instances of the chosen quantifier."""
         return self.quantifier_.held_out_ if "quantifier_" in vars(self) else None
+
+    @property
+    def drift_(self) -> DriftScale | None:  # type: ignore[override]
+        """The drift scale of the chosen quantifier."""
+        return self.quantifier_.drift_ if "quantifier_" in vars(self) else None
 
     def _answer_by(self, chosen: Quantifier) -> None:
         """Use a fitted quantifier from now on; what the search has learnt itself gives way to what that has learnt."""

@@ -6,7 +6,6 @@ batches' distances. Those of small batches are mostly noise: all batches so far 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from scipy import stats
@@ -47,24 +46,22 @@ def intervals_of(
     quantifier: Quantifier, windows: Sequence[Window], level: float
 ) -> tuple[FloatArray, FloatArray, Drift]:
     """Lower and upper ends (w, k) of intervals that include sampling and drift, and the drift of each window."""
-    chosen = chosen_by(quantifier)
-    shape = len(windows), len(chosen.classes_)
+    shape = len(windows), len(quantifier.classes_)
     estimate, deviation = (
         np.reshape([getattr(one, name) for one in windows], shape) for name in ("estimate", "deviation")
     )
     reach = stats.norm.isf((1 - level) / 2) * deviation
     ends = np.clip(estimate - reach, 0, 1), np.clip(estimate + reach, 0, 1)
     distances, sizes = (np.array([getattr(one, name) for one in windows]) for name in ("distance", "size"))
-    drift = drift_at(chosen, distances, estimate, ends, sizes, level)
-    if chosen.drift_ is None:
+    drift = drift_at(quantifier, distances, estimate, ends, sizes, level)
+    if quantifier.drift_ is None:
         return *ends, drift
-    return *combine_ends(estimate, *ends, drift, chosen.drift_.quantile(level)), drift
+    return *combine_ends(estimate, *ends, drift, quantifier.drift_.quantile(level)), drift
 
 
 def measure_batch(quantifier: Quantifier, read: Inputs) -> tuple[float, float]:
     """The distance of a batch from the training data and its deviation by chance; NaN if unknown."""
-    chosen = chosen_by(quantifier)
-    descriptions, scale = described(chosen, read), chosen.drift_
+    descriptions, scale = described(quantifier, read), quantifier.drift_
     if descriptions is None or scale is None or scale.profile is None:
         return np.nan, np.nan
     found = scale.profile.compare(BagMeans.of(descriptions, Bags([np.arange(len(read))])))
@@ -75,7 +72,7 @@ def share_distances(
     quantifier: Quantifier, distances: FloatArray, deviations: FloatArray, sizes: IntArray
 ) -> FloatArray:
     """Distances (t,) of the batches so far, after sharing information between them; NaN if unknown."""
-    known, scale = np.isfinite(distances), chosen_by(quantifier).drift_
+    known, scale = np.isfinite(distances), quantifier.drift_
     shared = np.full(len(distances), np.nan)
     if known.any() and scale is not None and scale.profile is not None:
         noise = scale.profile.noise
@@ -84,8 +81,3 @@ def share_distances(
         least = max(0.0, float((deviations - noise / sizes)[known].min())) + own
         shared[known] = share_between(distances[known], deviations[known], least)
     return shared
-
-
-def chosen_by(quantifier: Quantifier) -> Quantifier:
-    """The quantifier that a search has selected; any other quantifier itself."""
-    return cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))

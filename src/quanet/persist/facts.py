@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from quanet.drift.scale import OLD_MODEL, drift_sentence
+from quanet.drift.scale import NO_SCALE, drift_sentence
 from quanet.errors import InvalidModel
 from quanet.persist.load import Reader, read_folder, untrusted_types
 from quanet.persist.trust import ARRAYS, Trust, known
@@ -111,7 +111,7 @@ def _drift_node(state: dict[str, Any]) -> Any:
 def _drift(node: Any, reader: Reader) -> str:
     """How the drift scale was learned; models of older versions have none."""
     if node is None:
-        return drift_sentence("", np.empty(0), unknown=OLD_MODEL)
+        return drift_sentence("", np.empty(0), unknown=NO_SCALE)
     state = node["state"]
     return drift_sentence(state["kind"], reader.read(state["variances"]), state["unknown"], state["no_parts"])
 

@@ -277,13 +277,13 @@ def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
 
 
 def group_states(shares: Shares) -> list[str]:
-    """(g,) the state of every group, with what it needs: "few, trusted", "widened by 3.1", "refused: label 96"."""
+    """(g,) the state of every group, with what it needs: "few", "widened by 3.1", "refused: label 96"."""
     found = []
     parts = zip(shares.small.tolist(), shares.states, shares.widening.tolist(), shares.labels.tolist(), strict=True)
     for small, state, widening, labels in parts:
         details = {"widened": f" by {100 * widening:.1f}", "refused": f": label {labels:,}"}
-        found.append(", ".join(filter(None, ("few" if small else "", state + details.get(state, "")))))
-    return found
+        found.append("few, " * small + state + details.get(state, ""))
+    return [mark.removesuffix(", ").replace("few, trusted", "few") for mark in found]
 
 
 def _table_notes(shares: Shares) -> list[str]:

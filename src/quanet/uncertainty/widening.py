@@ -24,7 +24,7 @@ from quanet.base import Quantifier
 from quanet.data.instances import Inputs
 from quanet.drift.descriptions import Descriptions
 from quanet.drift.profile import membership
-from quanet.drift.scale import OLD_MODEL
+from quanet.drift.scale import NO_SCALE
 
 STATES = ("trusted", "widened", "refused", "unknown")
 SMALL_COST = 0.5  # of the sampling error, up to which a bag is trusted
@@ -125,7 +125,7 @@ def unknown_reason(quantifier: Quantifier, inputs: Inputs | None = None) -> str:
     """Why drift cannot be measured; empty if it can."""
     scale = quantifier.drift_
     if scale is None:
-        return OLD_MODEL
+        return NO_SCALE
     if scale.unknown or inputs is None:
         return scale.unknown
     return "" if described(quantifier, inputs) is not None else NO_DESCRIPTIONS

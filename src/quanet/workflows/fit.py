@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -204,7 +204,7 @@ class LearnedDrift:
 
 def learned_drift(quantifier: Quantifier) -> LearnedDrift | None:
     """How the drift scale of a fitted quantifier was learned; None if it has none."""
-    scale = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier)).drift_  # of the one a search selected
+    scale = quantifier.drift_
     if scale is None:
         return None
     bias = root_mean_square(scale.variances) if len(scale.variances) else None
