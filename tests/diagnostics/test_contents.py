@@ -149,7 +149,7 @@ def test_a_difference_in_one_group_is_reported_for_that_group(fitted, strange):
     assert finding.numbers["points"] == pytest.approx(100 * groups.drift.cost[1].max())
 
 
-def test_few_training_instances_are_named_where_no_difference_is_visible():
+def test_drift_that_cannot_be_seen_is_named_where_it_may_cost_much():
     X, y = Gaussians().draw([0.5, 0.5], 300, rng=0)
     quantifier = EMQ().fit(X, y)
     bag, _ = Gaussians().draw([0.5, 0.5], 3000, rng=1)
@@ -157,7 +157,7 @@ def test_few_training_instances_are_named_where_no_difference_is_visible():
     hidden = replace(interval, drift=replace(interval.drift, state="widened", distance=np.float64(0)))
     [finding] = contents_findings(quantifier, quantifier.read(bag), hidden)
     assert finding.severity == "note"
-    assert "drift which cannot be seen may cost up to" in finding.sentence
+    assert "too small to be seen with so many training instances may cost up to" in finding.sentence
 
 
 def test_the_severity_of_a_misfit_depends_on_the_points_at_stake():

@@ -34,7 +34,7 @@ def demo(
     # First, so that a missing extra or a wrong ending is reported before the work.
     check_suffix(output)
     check_report(report)
-    network = QuaNet("precomputed", random_state=seed)
+    network = QuaNet(random_state=seed)
     figure, panels = new_figure(2)
     started = time.perf_counter()
     train, test = movie_reviews(source).split(0.6, rng=seed)

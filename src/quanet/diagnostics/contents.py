@@ -90,9 +90,9 @@ def _alike(total: Interval, like: str, unseen: str) -> Finding:
     drift = total.drift
     assert drift is not None
     if drift.state != "trusted":
-        few = "The training data are few, so that drift which cannot be seen may cost up to"
-        sentence = f"{like}. {few} {_points(float(drift.cost.max()))}; the interval includes it.{unseen}"
-        return Finding("contents", "note", sentence, "More labelled instances would help.", _numbers(drift))
+        hidden = "Drift that is too small to be seen with so many training instances may cost up to"
+        sentence = f"{like}. {hidden} {_points(float(drift.cost.max()))}; the interval includes it.{unseen}"
+        return Finding("contents", "note", sentence, numbers=_numbers(drift))
     half = _points(float(total.without_drift.width.max()) / 2)
     sentence = f"{like}: {_cost(drift)}, at most half of the sampling error (±{half}).{unseen}"
     return Finding("contents", "ok", sentence, numbers=_numbers(drift))

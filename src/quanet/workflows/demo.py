@@ -1,17 +1,14 @@
 """The demonstration of `quanet demo`: every method on bags of real reviews, and two made-up years of them."""
 
-from copy import copy
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from quanet.arrays import FloatArray
 from quanet.base import Quantifier
-from quanet.classifiers.cross_fitting import cross_fit
-from quanet.classifiers.text import TextClassifier
 from quanet.data.dataset import Dataset
+from quanet.data.instances import Inputs
 from quanet.data.periods import Key
 from quanet.diagnostics.diagnose import diagnose
 from quanet.diagnostics.findings import Diagnosis
@@ -22,7 +19,7 @@ from quanet.methods.baseline import TrainPrevalence
 from quanet.methods.counting import ACC, CC, PACC, PCC
 from quanet.methods.em import EMQ
 from quanet.protocols import APP
-from quanet.simplex import encode, prevalence_of
+from quanet.simplex import prevalence_of
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
 from quanet.workflows.evaluate import Evaluation, covers
 from quanet.workflows.predict import Shares
@@ -55,38 +52,35 @@ def run_demo(train: Dataset, test: Dataset, network: Quantifier, protocol: APP, 
     Parameters
     ----------
     train, test : reviews for training, and held-out reviews.
-    network : not yet fitted; its classifier is "precomputed".
+    network : not yet fitted. The other methods use its classifier.
     protocol, seed : how bags are drawn.
     """
-    results, pool = _evaluate_methods(train, test, network, protocol, seed=seed)
+    # Reviews of a film are consecutive. The split shuffled them, so the folds must be shuffled, too.
+    network.set_params(cv=StratifiedKFold(5, shuffle=True, random_state=seed)).fit(train.X, train.y)
+    pool = network.read(test.X)
+    results = _evaluate_methods(test, network, pool, protocol, seed=seed)
     months, truth = _made_up_months(network, pool, test, protocol.bag_size, seed)
     return Demonstration(results, _evaluation(network, pool, train, test, results, protocol, seed), months, truth)
 
 
 def _evaluate_methods(
-    train: Dataset, test: Dataset, network: Quantifier, protocol: APP, *, seed: int
-) -> tuple[dict[str, Results], FloatArray]:
-    """Results of every method on the same bags, and the rows of the pool; all methods share one classifier."""
-    classes = train.classes
-    # Reviews of a film are consecutive. The split shuffled them, so the folds must be shuffled, too.
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    classifier, posteriors, held = cross_fit(TextClassifier(), train.X, encode(train.y, classes), classes, cv=folds)
-    rows = np.hstack([posteriors, classifier.transform(train.X)[held]])
-    pool = np.hstack([classifier.predict_proba(test.X), classifier.transform(test.X)])
-    methods: list[Quantifier] = [method("precomputed") for method in (TrainPrevalence, CC, PCC, ACC, PACC, EMQ)]
+    test: Dataset, network: Quantifier, pool: Inputs, protocol: APP, *, seed: int
+) -> dict[str, Results]:
+    """Results of every method on the same bags; all methods share the network's classifier."""
+    k = len(network.classes_)
+    assert network.held_out_ is not None
+    held = network.held_out_.doubles()
+    posteriors, labels = held.inputs[:, :k], network.classes_[held.codes]
     results = {}
-    for method in (*methods, network):
-        width = rows.shape[1] if method is network else len(classes)  # only the network reads embeddings
-        # Only the network's intervals are shown.
-        fit = method.fit if method is network else partial(fit_for_estimates, method)
-        fitted = fit(rows[:, :width], train.y[held])
-        results[type(method).__name__] = evaluate(fitted, pool[:, :width], test.y, protocol, rng=seed)
-    return results, pool
+    for method in (TrainPrevalence, CC, PCC, ACC, PACC, EMQ):
+        fitted = fit_for_estimates(method("precomputed"), posteriors, labels)  # only the network's intervals are shown
+        results[method.__name__] = evaluate(fitted, pool.values[:, :k], test.y, protocol, rng=seed)
+    return results | {type(network).__name__: evaluate(network, pool, test.y, protocol, rng=seed)}
 
 
 def _evaluation(
     model: Quantifier,
-    pool: FloatArray,
+    pool: Inputs,
     train: Dataset,
     test: Dataset,
     results: dict[str, Results],
@@ -102,23 +96,21 @@ def _evaluation(
         prior=train.prevalence,
         whole_truth=test.prevalence,
         whole=predict_interval(model, pool, rng=seed),
-        diagnosis=diagnose(as_refitted(model), pool, random_state=seed),
-        limit=pool_limit(pool[:, : len(model.classes_)], test.y, model.classes_, bag_size=protocol.bag_size),
+        diagnosis=diagnose(model, pool, random_state=seed),
+        limit=pool_limit(pool.values[:, : len(model.classes_)], test.y, model.classes_, bag_size=protocol.bag_size),
         protocol=f"{len(bags):,} bags of {protocol.bag_size:,} at 21 shares of {model.classes_[-1]}, 1 to 99 %",
         source=f"{len(test):,} held-out reviews",
         model={"method": type(model).__name__, "learnt from": f"{len(train):,} reviews of {train.name}"},
     )
 
 
-def _made_up_months(
-    model: Quantifier, pool: FloatArray, test: Dataset, size: int, seed: int
-) -> tuple[Shares, FloatArray]:
+def _made_up_months(model: Quantifier, pool: Inputs, test: Dataset, size: int, seed: int) -> tuple[Shares, FloatArray]:
     """Months whose shares rise and fall in a known way: their estimates and the truth."""
     months = [f"{2024 + month // 12}-{month % 12 + 1:02d}" for month in range(MONTHS)]
     wave = (1 - np.cos(3 * np.pi * (np.arange(MONTHS) / (MONTHS - 1)) ** 1.3)) / 2
     protocol = APP(bag_size=size, repeats=1, prevalences=LOWEST + (HIGHEST - LOWEST) * wave)
     bags = protocol.draw(test.y, rng=seed, classes=model.classes_)
-    labels = pool[:, : len(model.classes_)].argmax(axis=1)
+    labels = pool.values[:, : len(model.classes_)].argmax(axis=1)
     counted, all_counted = (
         np.stack([prevalence_of(labels[members], np.arange(len(model.classes_))) for members in some])
         for some in (bags.indices, bags.flat[None])
@@ -131,18 +123,8 @@ def _made_up_months(
         interval=predict_interval_bags(model, pool, bags, rng=seed),
         counted=counted,
         small=np.zeros(MONTHS, dtype=bool),
-        total=predict_interval(model, pool[bags.flat], rng=seed),
+        total=predict_interval(model, pool.take(bags.flat), rng=seed),
         total_counted=all_counted[0],
         diagnosis=Diagnosis([]),
     )
     return shares, bags.prevalences
-
-
-def as_refitted(model: Quantifier) -> Quantifier:
-    """The same model, marked as one whose classifier was fitted again on all instances after cross-fitting.
-
-    A diagnosis cannot know this from rows alone, and would report the difference as drift.
-    """
-    marked = copy(model)
-    marked.classifier = TextClassifier()
-    return marked
