@@ -180,7 +180,7 @@ def labels() -> dict[str, Any]:
                 found[f"refined {k} {method} {way}"] = tried(call)
             weights = np.random.default_rng(6).uniform(1, 3, size=len(few))
             found[f"refined {k} {method} weights"] = tried(
-                functools.partial(call, method="prediction-powered", weights=weights)
+                functools.partial(call, method="prediction-powered", design_weights=weights)
             )
     return found
 

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from quanet import EMQ, Monitor, diagnose, plan_labels
 from quanet.classifiers.cross_fitting import cross_fit
 from quanet.classifiers.text import TextClassifier
 from quanet.diagnostics.prior_shift import mixture_test
 from quanet.files import replacing
-from quanet.labels.few_labels import prediction_powered
 from quanet.labels.judges import correct_counts
 from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
+from quanet.labels.prediction_powered import prediction_powered
 from quanet.report.charts import monitor_figure, save_figure
 from quanet.simplex import classes_of, encode
 
@@ -172,14 +171,11 @@ def few_labels(data: Path, rows: Rows, trials: int) -> Iterator[str]:
                 truth, labels = codes[chosen].mean(), codes[chosen][part]
                 bag, known = ratios[chosen], ratios[chosen][part]
                 shares = fixed_label_em(bag, known, labels)
-                estimate, deviation, _ = prediction_powered(
-                    responsibilities(bag, shares), responsibilities(known, shares), labels, np.ones(n)
-                )
-                reach = stats.t.isf(0.025, n - 1) * deviation[1]
+                powered = prediction_powered(responsibilities(bag, shares), responsibilities(known, shares), labels)
+                low, high = (ends[1] for ends in powered.interval(0.95))
                 alone = quantifier.aggregate(quantifier.represent(rows[key][chosen]))[1]
-                width = np.clip(estimate[1] + reach, 0, 1) - np.clip(estimate[1] - reach, 0, 1)
-                error = abs(estimate[1] - truth)
-                out.append((error <= reach, width, error, abs(alone - truth)))
+                error = abs(powered.estimate[1] - truth)
+                out.append((low <= truth <= high, high - low, error, abs(alone - truth)))
             hit, width, error, alone = np.mean(out, axis=0)
             yield f"| imdb | {what} | {p:.0%} | {n} | {hit:.1%} | {width:.3f} | {error:.3f} | {alone:.3f} |"
     rng = np.random.default_rng(0)

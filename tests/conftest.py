@@ -4,16 +4,17 @@ from hypothesis import settings
 from quanet.drift.scale import without_drift
 
 # A first call compiles, so a deadline would measure the compiler; the same examples every time, so a failure stays.
-settings.register_profile("quanet", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("quanet", deadline=None, derandomize=True, max_examples=15)
 settings.load_profile("quanet")
 
 ESTIMATES_ONLY = {"classifiers", "data", "experiments", "labels", "methods"}
+ESTIMATES_ONLY |= {"test_checkpoints.py", "test_lstm.py", "test_set_networks.py"}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def drift_where_it_matters(request):
     """Estimates do not depend on the drift scale, so tests that are about them alone are faster without it."""
-    if request.path.parent.name not in ESTIMATES_ONLY:
+    if not {request.path.parent.name, request.path.name} & ESTIMATES_ONLY:
         yield
         return
     with without_drift():

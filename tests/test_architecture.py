@@ -25,6 +25,8 @@ DOORS = {
     "ray": "experiments/parallel.py",
     "skops": "persist/",
     "safetensors": "persist/",
+    "openpyxl": "data/workbooks.py",
+    "duckdb": "data/databases.py",
 }
 
 
@@ -73,10 +75,15 @@ def test_at_most_twelve_modules_are_at_the_root():
 VERBS = {
     "fit",
     "predict",
+    "diff",
     "evaluate",
     "compare",
+    "check",
+    "label",
+    "refine",
     "correct",
     "monitor",
+    "diagnose",
     "experiment",
     "info",
     "methods",

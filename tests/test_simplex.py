@@ -137,3 +137,10 @@ def test_bags_without_instances_count_nothing():
     assert count(np.empty(0, dtype=int), 2).tolist() == [0, 0]
     assert count(np.empty((3, 0), dtype=int), 2).tolist() == [[0, 0]] * 3
     assert count(np.empty((0, 4), dtype=int), 2).shape == (0, 2)
+
+
+def test_labels_that_are_lists_are_refused():
+    labels = np.array([None, None], dtype=object)
+    labels[:] = [["good"], ["bad"]]
+    with pytest.raises(InvalidData, match=r"Label .* is a list. Labels must be names, numbers or booleans"):
+        classes_of(labels)

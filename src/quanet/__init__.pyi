@@ -21,6 +21,8 @@ from quanet.data.tables import read_table as read_table
 from quanet.diagnostics.diagnose import diagnose as diagnose
 from quanet.errors import QuanetError as QuanetError
 from quanet.errors import QuanetWarning as QuanetWarning
+from quanet.evaluation.accuracy import ExpectedAccuracy as ExpectedAccuracy
+from quanet.evaluation.accuracy import predict_accuracy as predict_accuracy
 from quanet.evaluation.auto import AutoQuantifier as AutoQuantifier
 from quanet.evaluation.evaluate import evaluate as evaluate
 from quanet.evaluation.limits import cramer_rao_error as cramer_rao_error
@@ -132,6 +134,11 @@ from quanet.report.monitor import summarize_history as summarize_history
 from quanet.report.predict import summarize_shares as summarize_shares
 from quanet.report.render import write_report as write_report
 from quanet.testing import check_quantifier as check_quantifier
+from quanet.uncertainty.comparisons import difference as difference
+from quanet.uncertainty.comparisons import difference_bags as difference_bags
+from quanet.uncertainty.comparisons import trend_bags as trend_bags
+from quanet.uncertainty.differences import Differences as Differences
+from quanet.uncertainty.differences import Trend as Trend
 from quanet.uncertainty.intervals import predict_interval as predict_interval
 from quanet.uncertainty.intervals import predict_interval_bags as predict_interval_bags
 from quanet.uncertainty.regions import Interval as Interval

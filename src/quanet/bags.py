@@ -5,11 +5,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.errors import InvalidBags, InvalidData
-from quanet.simplex import check_prevalences
+from quanet.simplex import check_prevalences, spread_counts
 
 CHUNK = 2**18  # numbers gathered at a time: two megabytes fit into the cache of a core
+REPEATS = 4  # instances of a bag without weights for each instance with a weight
+LEAST_REPEATED = 1000  # instances of a bag without weights, so that the weights of few instances are precise
+MOST_REPEATED = 2**20  # instances that weights may add to a bag
+LARGEST_WEIGHT = 1e150  # so that squares are finite
 
 
 class Bags:
@@ -21,6 +25,8 @@ class Bags:
     prevalences : (b, k) realised prevalences, if the labels of the pool are known.
     labels : (b,) names of the bags, such as months or products.
     pool_size : number of instances in the pool. If given, the bags can only be used with a pool of this size.
+    weights : (N,) weights of the instances of the pool, such as views; None if all instances count alike. Prevalences
+        are then shares of the weight. An instance of weight 0 counts as absent.
 
     Examples
     --------
@@ -31,7 +37,7 @@ class Bags:
     Bags(2 bags of 1 to 3 instances)
     """
 
-    __slots__ = ("_prevalences", "flat", "labels", "pool_size", "sizes")
+    __slots__ = ("_prevalences", "flat", "labels", "pool_size", "sizes", "weights")
 
     def __init__(
         self,
@@ -39,8 +45,10 @@ class Bags:
         prevalences: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pool_size: int | None = None,
+        weights: ArrayLike | None = None,
     ) -> None:
-        self.pool_size = pool_size
+        self.weights = None if weights is None else check_weights(weights, pool_size)
+        self.pool_size = pool_size if self.weights is None else len(self.weights)
         if isinstance(indices, np.ndarray) and indices.ndim == 2:
             self.flat: IntArray = indices.ravel()
             self.sizes: IntArray = np.full(len(indices), indices.shape[1], dtype=np.intp)
@@ -65,6 +73,10 @@ class Bags:
         for name, values in (("prevalences", self._prevalences), ("labels", self.labels)):
             if values is not None and len(values) != len(self):
                 raise InvalidBags(f"There are {len(self)} bags but {len(values)} {name}. Pass one for each bag.")
+        if self.weights is not None:
+            self.check_pool(len(self.weights))
+            if empty := self.labels[self.totals == 0].tolist():
+                raise InvalidBags(f"All weights in bag {empty[0]!r} are 0, so it has no shares. Leave it out.")
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -112,7 +124,50 @@ class Bags:
         starts = np.cumsum(self.sizes) - self.sizes
         members = [self.flat[starts[at] : starts[at] + self.sizes[at]] for at in positions.tolist()]
         prevalences = None if self._prevalences is None else self._prevalences[positions]
-        return Bags(members, prevalences, self.labels[positions])
+        return Bags(members, prevalences, self.labels[positions], weights=self.weights)
+
+    @property
+    def owners(self) -> IntArray:
+        """The bag of every row number in `flat`."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    @property
+    def totals(self) -> FloatArray:
+        """(b,) weight of every bag; its number of instances if there are no weights."""
+        if self.weights is None:
+            return self.sizes.astype(float)
+        return np.asarray(np.bincount(self.owners, self.weights[self.flat], minlength=len(self)), dtype=float)
+
+    @property
+    def relative_weights(self) -> FloatArray:
+        """Weights of the instances in `flat`, relative to the largest of their bag: 1 if all weights are equal."""
+        if self.weights is None:
+            return np.ones(len(self.flat))
+        weights = self.weights[self.flat]
+        return weights / np.repeat(np.maximum.reduceat(weights, np.cumsum(self.sizes) - self.sizes), self.sizes)
+
+    @property
+    def effective_sizes(self) -> IntArray:
+        r"""(b,) number of instances of equal weight that say as much: :math:`(\sum w)^2 / \sum w^2` (Kish 1965).
+
+        Examples
+        --------
+        >>> Bags([[0, 1, 2, 3], [2, 3]], weights=[1, 1, 1, 97]).effective_sizes
+        array([1, 1])
+        >>> Bags([[0, 1, 2, 3]], weights=[1, 1, 2, 2]).effective_sizes
+        array([4])
+        """
+        if self.weights is None:
+            return self.sizes
+        weights = self.relative_weights
+        sums, squares = (np.bincount(self.owners, values, minlength=len(self)) for values in (weights, weights**2))
+        return np.maximum(np.rint(sums**2 / squares), 1).astype(np.intp)
+
+    def weighted_by(self, weights: ArrayLike, codes: IntArray, k: int) -> "Bags":
+        """The same bags of a pool with these weights and classes (N,), with shares of the weight as prevalences."""
+        members = np.split(self.flat, np.cumsum(self.sizes)[:-1])
+        weighted = Bags(members, None, self.labels, len(codes), weights)
+        return Bags(members, weighted.shares(codes, k), self.labels, len(codes), weights)
 
     def shares(self, codes: IntArray, k: int) -> FloatArray:
         """Prevalences (b, k) of k classes in every bag, for a pool whose instances have these classes (n,).
@@ -122,20 +177,104 @@ class Bags:
         >>> Bags([[0, 1], [1, 2]]).shares(np.array([0, 0, 1]), 2)
         array([[1. , 0. ],
                [0.5, 0.5]])
+        >>> Bags([[0, 1], [1, 2]], weights=[1, 1, 3]).shares(np.array([0, 0, 1]), 2)
+        array([[1.  , 0.  ],
+               [0.25, 0.75]])
         """
         self.check_pool(len(codes))
-        owners = np.repeat(np.arange(len(self)), self.sizes)
-        counts = np.bincount(owners * k + codes[self.flat], minlength=len(self) * k).reshape(len(self), k)
-        return counts / self.sizes[:, None]
+        cells = self.owners * k + codes[self.flat]
+        counts = np.bincount(cells, self.relative_weights, minlength=len(self) * k).reshape(len(self), k)
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    def unweighted(self, rows: FloatArray, sizes: IntArray | None = None) -> "Bags":
+        """Bags without weights, in which each instance occurs as often as its weight says.
+
+        So every method estimates shares of weights. Small whole weights are repeated exactly. Others are rounded so
+        that each bag keeps its distribution of rows: along the instances sorted by their rows, the rounding errors
+        cancel. So the result does not depend on the order of the instances.
+
+        Parameters
+        ----------
+        rows : (N, d) of the pool.
+        sizes : (b,) of the result. None means several times as many instances as there are with a weight above 0.
+
+        Examples
+        --------
+        >>> Bags([[0, 1, 2]], weights=[2, 0, 6]).unweighted(np.eye(3)).indices
+        array([[0, 2, 2, 2]])
+        """
+        if self.weights is None and sizes is None:
+            return self
+        self.check_pool(len(rows))
+        weights = np.ones(len(rows)) if self.weights is None else self.weights
+        place = np.arange(len(rows))
+        if rows.shape[1]:
+            place[np.lexsort((rows.max(axis=1), rows.argmax(axis=1)))] = np.arange(len(rows))
+        members: list[IntArray] = [self.flat] * len(self)
+        for positions, matrix in self.by_size():
+            of_bags, order = weights[matrix], np.argsort(place[matrix], axis=1)
+            counts = np.empty_like(matrix)
+            most = _most_repeats((of_bags > 0).sum(axis=1)) if sizes is None else sizes[positions]
+            sorted_counts = spread_counts(np.take_along_axis(of_bags, order, axis=1), most)
+            np.put_along_axis(counts, order, sorted_counts, axis=1)
+            if sizes is None:
+                counts = np.where(*_whole_counts(of_bags, most), counts)
+            ends = np.cumsum(counts.sum(axis=1))[:-1]
+            for at, bag in zip(positions.tolist(), np.split(np.repeat(matrix, counts.ravel()), ends), strict=True):
+                members[at] = bag
+        return Bags(members, self._prevalences, self.labels, len(rows))
 
     def gather(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Positions (g,) and rows (g, n, d) of the bags, a bounded number of them at a time."""
+        """Positions (g,) and rows (g, n, d) of the bags, a bounded number of them at a time.
+
+        An instance with a weight is repeated (`unweighted`).
+        """
         self.check_pool(len(rows))
-        for positions, matrix in self.by_size():
+        for positions, matrix in self.unweighted(rows).by_size():
             together = max(1, CHUNK // (matrix.shape[1] * max(1, rows.shape[1])))
             for start in range(0, len(positions), together):
                 chunk = slice(start, start + together)
                 yield positions[chunk], rows.take(matrix[chunk], axis=0)
+
+
+def _most_repeats(n: IntArray) -> IntArray:
+    """Size of the unweighted bag for n instances with a weight: large enough to round weights, and bounded."""
+    return np.minimum(np.maximum(REPEATS * n, LEAST_REPEATED), n + MOST_REPEATED)
+
+
+def _whole_counts(weights: FloatArray, most: IntArray) -> tuple[BoolArray, IntArray]:
+    """Whether weights (b, n) are multiples of a unit that sum to `most` (b,) at most, and the multiples (b, n)."""
+    least = np.where(weights > 0, weights, np.inf).min(axis=1)
+    whole = ((weights == np.rint(weights)) & (weights < MOST_REPEATED)).all(axis=1)
+    unit = np.where(whole, np.gcd.reduce(np.where(whole[:, None], weights, 0).astype(np.intp), axis=1), least)
+    counts = np.minimum(np.rint(weights / unit[:, None]), most[:, None] + 1.0)
+    exact = (np.abs(weights - counts * unit[:, None]) <= 1e-9 * weights).all(axis=1) & (counts.sum(axis=1) <= most)
+    return exact[:, None], counts.astype(np.intp)
+
+
+def check_weights(weights: ArrayLike, n: int | None = None) -> FloatArray:
+    """Weights of n instances as floats (n,), or an `InvalidData` that names the row: finite, none negative, not all 0.
+
+    Examples
+    --------
+    >>> check_weights([3, 0, 1.5])
+    array([3. , 0. , 1.5])
+    """
+    try:
+        values = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidData(f"Weights must be numbers: {error}.") from None
+    if values.ndim != 1 or (n is not None and len(values) != n):
+        raise InvalidData(f"Pass one weight per instance{'' if n is None else f' ({n:,})'}; got shape {values.shape}.")
+    invalid = np.flatnonzero(~(np.isfinite(values) & (values >= 0) & (values <= LARGEST_WEIGHT)))
+    if len(invalid):
+        raise InvalidData(
+            f"The weight at index {invalid[0]} is {values[invalid[0]]}; weights must be numbers from 0 up. "
+            "Correct or drop these instances; a weight of 0 means that an instance does not count."
+        )
+    if not values.any():
+        raise InvalidData("All weights are 0. At least one instance needs a weight above 0; or pass no weights.")
+    return values
 
 
 def check_rows(rows: ArrayLike, *, width: int | None = None) -> FloatArray:

@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from quanet.drift.scale import DriftScale, is_wanted, learn_scale
 from quanet.errors import InvalidData, QuanetWarning
 from quanet.held_out import HeldOut, shrinkage_of, warn_of_shrinkage
 from quanet.metrics import absolute_error
-from quanet.parameters import Constraints, check_parameters
+from quanet.parameters import Constraints, check_parameters, one_of
 from quanet.simplex import classes_of, count, encode, prevalence_of
 
 if TYPE_CHECKING:
@@ -155,22 +155,63 @@ class Quantifier(BaseEstimator, ABC):
             estimates[positions] = self.aggregate(stack)
         return estimates
 
-    def predict(self, X: Any) -> FloatArray:
-        """Prevalences (k,) of one bag of instances, in the order of `classes_`."""
+    def predict(self, X: Any, weights: ArrayLike | None = None) -> FloatArray:
+        """Prevalences (k,) of one bag of instances, in the order of `classes_`.
+
+        With weights (n,), such as views, they are shares of the weight instead of shares of instances.
+        """
         check_is_fitted(self, "classes_")
-        check_not_empty(_num_samples(X))
-        return self.aggregate(self.represent(X))
+        n = _num_samples(X)
+        check_not_empty(n)
+        if weights is None:
+            return self._as_output(self.aggregate(self.represent(X)))
+        bags = Bags([np.arange(n)], pool_size=n, weights=weights)
+        return self._as_output(self.aggregate_bags(self.represent(X), bags)[0])
 
     def predict_bags(self, X: Any, bags: Bags) -> FloatArray:
         """Prevalences (b, k) of bags of a pool X; the classifier reads the pool once."""
         bags.check_pool(_num_samples(X))
         check_is_fitted(self, "classes_")
         check_not_empty(_num_samples(X))
-        return self.aggregate_bags(self.represent(X), bags)
+        return self._as_output(self.aggregate_bags(self.represent(X), bags), bags)
+
+    def set_output(self, *, transform: Literal["default", "pandas"] | None = None) -> Self:
+        """Choose what `predict` and `predict_bags` return; the name and values are those of scikit-learn.
+
+        Parameters
+        ----------
+        transform : "pandas" for a Series or a DataFrame, with the classes as names and one row per bag; "default" for
+            arrays; None leaves it unchanged. `clone` and `save` keep it; all other methods return what they always do.
+
+        Examples
+        --------
+        >>> from quanet import CC
+        >>> posteriors, labels = [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]
+        >>> quantifier = CC("precomputed").fit(posteriors, labels).set_output(transform="pandas")
+        >>> quantifier.predict([[0.8, 0.2], [0.7, 0.3], [0.1, 0.9], [0.6, 0.4]])
+        no     0.75
+        yes    0.25
+        Name: prevalence, dtype: float64
+        """
+        if transform is not None:
+            one_of("default", "pandas").check("transform", transform)
+            self._sklearn_output_config = {"transform": transform}  # the name that scikit-learn's clone copies
+        return self
+
+    def _as_output(self, estimate: FloatArray, bags: Bags | None = None) -> Any:
+        """Prevalences (k,) or (b, k) as `set_output` asks for."""
+        if getattr(self, "_sklearn_output_config", {}).get("transform") != "pandas":
+            return estimate
+        import pandas as pd
+
+        classes = pd.Index(self.classes_)
+        if bags is None:
+            return pd.Series(estimate, index=classes, name="prevalence")
+        return pd.DataFrame(estimate, columns=classes, index=None if bags.labels is None else pd.Index(bags.labels))
 
     def score(self, X: Any, y: ArrayLike) -> float:
         """Minus the absolute error on one bag: higher is better, as scikit-learn's searches expect."""
-        return -float(absolute_error(prevalence_of(y, self.classes_), self.predict(X)))
+        return -float(absolute_error(prevalence_of(y, self.classes_), np.asarray(self.predict(X))))
 
     def predict_interval(self, X: Any, level: float = 0.95, **options: Any) -> "Interval":
         """Prevalences of one bag with lower and upper ends; `quanet.predict_interval` describes the options."""

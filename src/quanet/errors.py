@@ -82,3 +82,7 @@ class MissingExtra(QuanetError, ImportError):
 
 class QuanetWarning(UserWarning):
     """The result may differ from what the caller expects; the message explains how."""
+
+
+class Detected(QuanetWarning):
+    """Something that was not given was found in the data; the message says what, and how to give it."""

@@ -99,18 +99,19 @@ class HeldOut:
         groups, members = self.groups, self.by_class()
         return np.array([effective_size(scores[part], None if groups is None else groups[part]) for part in members])
 
-    def resample(self, rng: np.random.Generator, *, posteriors: bool) -> "HeldOut":
+    def resamples(self, rng: np.random.Generator, number: int, *, posteriors: bool) -> Iterator["HeldOut"]:
         """Draw instances of each class with replacement, as many as the effective number of independent instances.
 
         `posteriors` states whether the inputs begin with posteriors, which show how similar neighbours are.
         """
-        members, similarity = self.by_class(), 1.0
+        members, similarity = self.by_class(), 1.0  # of all classes, because some methods learn from class frequencies
         if posteriors:
             similarity = float(np.mean(self.counts / self.effective_sizes(self.inputs[:, : self.k])))
         elif self.groups is not None:
             similarity = float(np.mean([len(part) / independent_size(self.groups[part]) for part in members]))
-        # The same ratio for all classes, because some methods learn from the class frequencies.
-        return self.take(np.concatenate([rng.choice(part, max(1, round(len(part) / similarity))) for part in members]))
+        sizes = [max(1, round(len(part) / similarity)) for part in members]
+        for _ in range(number):
+            yield self.take(np.concatenate([rng.choice(part, n) for part, n in zip(members, sizes, strict=True)]))
 
 
 def effective_size(scores: FloatArray, groups: IntArray | None = None) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.errors import InvalidBags, InvalidData
+from quanet.errors import InvalidBags, InvalidData, brief
 
 
 def encode(labels: ArrayLike, classes: LabelArray) -> IntArray:
@@ -43,6 +43,10 @@ def classes_of(labels: ArrayLike) -> LabelArray:
     array([False,  True])
     """
     values = np.asarray(labels)
+    objects = values.ravel().tolist() if values.dtype == object else []
+    odd = next((one for one in objects if isinstance(one, list | dict)), None)
+    if odd is not None:
+        raise InvalidData(f"Label {brief(odd)} is a {type(odd).__name__}. Labels must be names, numbers or booleans.")
     try:
         return np.unique(values)
     except TypeError:
@@ -169,6 +173,21 @@ def to_counts(prevalences: FloatArray, n: int) -> IntArray:
     rank = np.argsort(np.argsort(floors - exact, axis=-1, kind="stable"), axis=-1, kind="stable")
     counts: IntArray = floors.astype(np.intp) + (rank < missing)
     return counts
+
+
+def spread_counts(weights: FloatArray, totals: IntArray) -> IntArray:
+    """Whole numbers nearly proportional to weights, which sum to `totals`: (b, n), (b,) -> (b, n).
+
+    The sum of neighbouring numbers differs from the exact sum by less than 1 (systematic sampling; Madow 1949).
+
+    Examples
+    --------
+    >>> spread_counts(np.array([[1.0, 1.0, 1.0, 1.0, 6.0]]), np.array([5]))
+    array([[1, 0, 1, 0, 3]])
+    """
+    reached = weights.cumsum(axis=-1)
+    edges = np.floor(reached * (totals[:, None] / reached[:, -1:]) + 0.5).astype(np.intp)
+    return np.diff(edges, axis=-1, prepend=0)
 
 
 def one_hot(posteriors: FloatArray) -> FloatArray:

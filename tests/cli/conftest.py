@@ -3,11 +3,15 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 from quanet import WordBags
 from quanet.cli import main
+from quanet.persist.load import load
 
 CLASSES = np.array(["negative", "positive"])
+COMMAND = typer.main.get_command(main.app)  # made once: that takes longer than many calls
+LOADED = {}  # the model that many calls share, and with it all that is learned from it once
 
 
 def draw(share, n, seed):
@@ -42,12 +46,16 @@ def model(files):
     finally:
         sys.argv = before
     assert ended.value.code == 0
+    LOADED[files / "model"] = load(files / "model")
     return files / "model"
 
 
 @pytest.fixture
 def call(monkeypatch, capsys, tmp_path):
     """Run the command line in an empty folder: its exit code, standard output and standard error."""
+
+    monkeypatch.setattr(main, "app", COMMAND)
+    monkeypatch.setattr("quanet.persist.load.load", lambda folder, **how: LOADED.get(folder) or load(folder, **how))
 
     def run(*words):
         monkeypatch.chdir(tmp_path)

@@ -154,7 +154,7 @@ def test_what_is_wrong_is_one_line(call, file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [("--class", "ugly"), ("--level", "95"), ("--format", "xml"), ("-o", "rates.xlsx"), ("--by", "date:moon")]
+    "words", [("--class", "ugly"), ("--level", "95"), ("--format", "xml"), ("-o", "rates.docx"), ("--by", "date:moon")]
 )
 def test_a_wrong_call_is_exit_code_2(call, file, words):
     code, out, err = call("correct", file, *ASKED, *words)

@@ -179,16 +179,18 @@ def test_bad_tables_are_one_line_and_leave_nothing(call, tmp_path, content, word
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
-def test_another_encoding_is_named_with_its_row_and_then_read(call, tmp_path, encoding):
+def test_another_encoding_is_detected_and_a_wrong_one_is_named_with_its_row(call, tmp_path, encoding):
     texts, labels = draw(0.5, 100, 2)
     texts[7] += " déjà vu"
     rows = "".join(f"{text},{label}\r\n" for text, label in zip(texts, labels, strict=True))
     (tmp_path / "train.csv").write_bytes(f"text,label\r\n{rows}".encode(encoding))
     words = ("fit", "train.csv", "-o", "model", "--method", "EMQ")
-    code, _, err = call(*words)
+    code, _, err = call(*words, "--encoding", "utf-8")
     assert code == 1
     assert ("line 9" if encoding == "latin-1" else "is UTF-16, not utf-8") in one_line(err)
-    assert call(*words, "--encoding", encoding)[0] == 0
+    code, _, err = call(*words)
+    assert code == 0
+    assert f"encoding {'cp1252' if encoding == 'latin-1' else 'utf-16'} (detected" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

@@ -137,10 +137,10 @@ def test_what_is_wrong_is_one_line(call, model, weeks, tmp_path):
     )
     assert "no column 'dat'. Its columns are 'date'" in one_line(call("monitor", model, file, "--by", "dat:week")[2])
     assert "is neither a number nor a date" in one_line(call("monitor", model, file, "--by", "review")[2])
-    pd.DataFrame({"review": ["a", "b"], "date": ["31/01/2024", "31/01/2024"]}).to_csv(tmp_path / "d.csv", index=False)
+    pd.DataFrame({"review": ["a", "b"], "date": ["03/01/2024", "03/01/2024"]}).to_csv(tmp_path / "d.csv", index=False)
     code, _, err = call("monitor", model, "d.csv", "--by", "date:week")
     assert code == 1
-    assert "d.csv, row 1: '31/01/2024' in column 'date' is not a date" in one_line(err)
+    assert "d.csv, row 1: '03/01/2024' in column 'date' may be in several formats" in one_line(err)
     assert call("monitor", model, "d.csv", "--by", "date:week", "--date-format", "%d/%m/%Y")[0] == 0
     (tmp_path / "there.png").write_text("mine")
     assert "already exists" in one_line(call("monitor", model, file, "--by", "date:week", "--plot", "there.png")[2])
@@ -165,3 +165,12 @@ def test_a_wrong_call_is_exit_code_2(call, model, weeks, words):
     code, out, err = call("monitor", model, weeks / "first.csv", *words)
     assert (code, out) == (2, "")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("bound", "code"), [(0.3, 3), (1.0, 0)])
+def test_the_newest_window_over_the_bound_is_exit_code_3_after_the_answer(call, model, weeks, bound, code):
+    ask = ("monitor", model, weeks / "all.csv", "--by", "date:week", "--class", "positive", "--fail-over", bound)
+    found, out, err = call(*ask, "--fail-bound", "estimate", "--format", "json")
+    assert found == code
+    assert json.loads(out)["class"] == "positive"
+    assert ("Failed: positive is estimated over 30 % (estimate: 2024-" in err) == (code == 3)

@@ -106,12 +106,6 @@ def test_encodings(encoding, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "a.csv",
-            "text\nfine\nça va\n".encode("latin-1"),
-            r"a\.csv, line 3: '.*a va' is not valid utf-8 \(byte 0xe7\).*latin-1",
-        ),
-        ("a.csv", "text\nça\n".encode("utf-16"), r"is UTF-16, not utf-8.*--encoding utf-16"),
         ("a.csv", b"a,b\n1,2\n3\n", r"line 3: row 2 has 1 cells, but the table has 2 columns"),
         ("a.csv", b"a,b\n1,2\n3,4,5\n", r"line 3: row 2 has 3 cells"),
         ("a.csv", b'a,b\n1,"2\n3,4\n', r"line 3: unexpected end of data"),
@@ -124,7 +118,10 @@ def test_encodings(encoding, tmp_path):
         ("a.jsonl", b"[1, 2]\n", "line 1 is JSON but not an object"),
         ("a.jsonl", b"", "is empty"),
         ("a.parquet", b"PAR1", "cannot be read as PARQUET"),
-        ("a.xlsx", b"PK", "is a spreadsheet. Save its sheet as CSV"),
+        ("a.xlsx", b"PK", "cannot be read as an Excel workbook"),
+        ("a.ods", b"PK", "is a spreadsheet in another format. Save it as .xlsx or CSV"),
+        ("a.db.gz", b"PK", "is compressed, which works only for CSV"),
+        ("a.db", b"PK" * 99, "is neither a SQLite nor a DuckDB database"),
         ("a.pdf", b"PK", "ends in none of .csv"),
         ("a.jsonl", b'{"a": ' + b"[" * 100_000 + b"\n", "line 1 is not JSON: it is nested too deeply"),
     ],
@@ -135,6 +132,23 @@ def test_what_is_wrong_with_a_file_is_one_line(name, content, message, tmp_path)
     with pytest.raises(InvalidData, match=message) as caught:
         TableSource([path]).read(["a"])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "text\nfine\nça va\n".encode("latin-1"),
+            r"a\.csv, line 3: '.*a va' is not valid utf-8 \(byte 0xe7\).*latin-1",
+        ),
+        ("text\nça\n".encode("utf-16"), r"is UTF-16, not utf-8.*--encoding utf-16"),
+    ],
+)
+def test_a_given_encoding_that_is_wrong_is_noticed(content, message, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    with pytest.raises(InvalidData, match=message):
+        TableSource([path], encoding="utf-8").read(["text"])
 
 
 def test_a_wide_encoding_that_is_wrong_is_noticed(tmp_path):

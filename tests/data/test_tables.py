@@ -7,7 +7,7 @@ import pytest
 from quanet import read_table
 from quanet.data.streams import TableSource
 from quanet.data.tables import read_dataset
-from quanet.errors import InvalidData
+from quanet.errors import InvalidData, QuanetWarning
 
 TABLE = pd.DataFrame({"text": ["good, or so", "bad\nday", "fine"], "label": ["pos", "neg", "pos"], "stars": [5, 1, 4]})
 
@@ -54,13 +54,17 @@ def test_empty_cells_are_counted_and_the_first_is_named(column, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xlsx", b"x", r"is a spreadsheet. Save its sheet as CSV"),
+        ("a.xlsx", b"x", r"cannot be read as an Excel workbook"),
         ("plain", b"x", "has an unknown format"),
         ("a.csv", b"", "is empty. It needs a line of column names"),
         ("a.tsv", b"", "is empty. It needs a line of column names"),
         ("a.csv", b"text,label\n", "has no rows"),
         ("a.csv", b'text\n"open', "line 2: unexpected end of data"),
-        ("a.csv", b"text\n\xff\xfe\n", "line 2: .* is not valid utf-8"),
+        (
+            "a.csv",
+            b"text\n\xff\xfe\x81\n",
+            "The encoding of .*a.csv cannot be detected; it is not UTF-8. Specify",
+        ),
         ("a.jsonl", b"{not json", "line 1 is not JSON"),
         ("a.parquet", b"PAR1", "cannot be read as PARQUET"),
         ("a.csv.gz", b"not gzip", "cannot be read: Not a gzipped file"),
@@ -125,8 +129,9 @@ def test_a_table_is_read_as_the_commands_read_it(tmp_path):
     path = tmp_path / "spread.csv"
     path.write_bytes("text;label;size\ncafé noir;None;1\nNA;NA;n/a\n;x;3\n".encode("cp1252"))
     with pytest.raises(InvalidData, match=r"is not valid utf-8.*--encoding"):
-        read_table(path)
-    table = read_table(path, encoding="cp1252")
+        read_table(path, encoding="utf-8")
+    with pytest.warns(QuanetWarning, match=r"spread.csv: encoding cp1252 \(detected, as in 'café'\).*--encoding"):
+        table = read_table(path)
     same = TableSource([path], encoding="cp1252").read(["text", "label", "size"])
     assert table[["text", "label"]].equals(same[["text", "label"]])  # NA and None may be texts and labels
     assert table["text"].tolist() == ["café noir", "NA", None]

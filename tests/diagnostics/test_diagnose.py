@@ -52,7 +52,7 @@ def test_drift_raises_the_alarm_and_says_what_to_do():
 def test_the_prevalence_test_keeps_its_level():
     rng = np.random.default_rng(0)
     p_values = []
-    for seed in range(200):
+    for seed in range(120):
         bag, _ = Gaussians().draw(rng.multinomial(60, [0.5, 0.5]) / 60, 60, rng=seed)
         p_values.append(diagnose(FITTED, bag, resamples=1)["prevalence"].numbers["p_value"])
     assert 0.01 <= np.mean(np.array(p_values) < 0.05) <= 0.1

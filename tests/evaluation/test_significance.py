@@ -10,7 +10,6 @@ from quanet.evaluation.significance import (
     coverage_test,
     critical_distance,
     friedman_test,
-    holm,
     least_wilcoxon,
     paired_t_test,
     runs_for_wilcoxon,
@@ -131,14 +130,6 @@ def test_two_methods_share_a_group_if_and_only_if_they_are_near(seed, methods, d
             together = any({one, other} <= group for group in groups)
             assert together == (abs(ranks[one] - ranks[other]) < distance)
     assert not any(a < b for a in groups for b in groups)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holms_probabilities_grow_and_keep_their_order(p):
-    raised = holm(p)
-    assert (raised >= np.array(p)).all()
-    assert (raised <= 1).all()
-    assert (np.diff(raised[np.argsort(p, kind="stable")]) >= 0).all()
 
 
 def test_what_cannot_be_tested_says_why():

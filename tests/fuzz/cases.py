@@ -14,10 +14,15 @@ from quanet.cli.main import app
 from .hostile import COLUMNS, CONFIGS, NAMES, TEXTS, hostile_plan, hostile_table, plain_table
 
 WEIGHTS = {
+    "check": 5,
     "fit": 5,
     "predict": 7,
+    "diff": 5,
+    "diagnose": 3,
     "evaluate": 4,
     "compare": 2,
+    "label plan": 4,
+    "refine": 5,
     "correct": 6,
     "monitor": 4,
     "info": 2,
@@ -85,6 +90,10 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
     "human": ("human", "human", "human", "human", "judge", "text"),
     "judge": ("judge", "judge", "judge", "score", "human", "label"),
     "show": ("pos", "neg", "1"),
+    "cluster": ("product", "date", "label", "text", "human"),
+    "against": ("rest", "previous", "lamp", "x"),
+    "between": ("lamp", "radio", "x"),
+    "fail_over": ("0", "0.05", "0.5", "1", "2", "nan", "-1"),
     "method": (
         *QUICK,
         *QUICK,
@@ -105,6 +114,7 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
         *("bandwidth=0", "bandwidth=nan", "bins=0", "bins=1e9", "random_state=-1", "steps=[]", "cv=12:30:00"),
     ),
     "encoding": (
+        "auto",
         "utf-8",
         "utf-16",
         "latin-1",
@@ -117,7 +127,7 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
         "idna",
         "mbcs",
     ),
-    "date_format": ("%Y-%m-%d", "%d/%m/%Y", "%Y", "%", "%Q", "%Y%Y", "%-d", "x", "%j"),
+    "date_format": ("%Y-%m-%d", "%d/%m/%Y", "%Y", "%", "%Q", "%Y%Y", "%-d", "x", "%j", "excel", "unix"),
     "protocol": (
         *("app", "upp", "npp", "dirichlet", "dirichlet:0.5", "dirichlet:inf", "dirichlet:1e300", "dirichlet:nan"),
         *("dirichlet:1e-300", "by:product", "by:date:month", "by:text", "by:", "by:x", "APP:3", "dirichlet:0"),
@@ -140,9 +150,22 @@ ENDINGS = {
     "plot": (".png", ".svg", ".pdf", ".gif", ""),
     "report": (".html", ".md", ".json", ".txt", ""),
     "bags": (".csv", ".json", ""),
-    "output": (".csv", ".json", ".txt", ".html", ".md", ".parquet", ".png", ".svg", ".tex", ".pdf", ""),
+    "output": (".csv", ".json", ".txt", ".html", ".md", ".parquet", ".xlsx", ".png", ".svg", ".tex", ".pdf", ""),
 }
-NO_FILES = ("missing.csv", ".", "/dev/null", "*.csv", "no-*.csv", "a\nb.csv", "[x].csv", "", "~")
+NO_FILES = (
+    "missing.csv",
+    "missing.xlsx#March",
+    "#",
+    "no-*.db#select * from x",
+    ".",
+    "/dev/null",
+    "*.csv",
+    "no-*.csv",
+    "a\nb.csv",
+    "[x].csv",
+    "",
+    "~",
+)
 NO_OUTPUTS = (".", "", "missing/x.csv", "/dev/null", "/proc/x.csv", "a\nb.csv", "\udcff.html", "x" * 300)
 SLOW_IF_DEFAULT = {
     "experiment run": ("jobs",),
@@ -270,7 +293,7 @@ class _Maker:
         if param.is_flag:
             return [name]
         times = self.rng.choice((1, 1, 2)) if param.multiple else 1
-        return [word for _ in range(times) for word in (name, self.value(param))]
+        return [word for _ in range(times) for word in (name, *(self.value(param) for _ in range(param.nargs)))]
 
     def value(self, param: Any) -> str:
         kind, choices = _kind(param)

@@ -7,12 +7,15 @@ import io
 import json
 import lzma
 import random
+import sqlite3
 from collections.abc import Callable
 from datetime import date
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
 COLUMNS = ("text", "label", "product", "date", "human", "judge", "score", "a", "b")
 NAMES = (  # of files, before their ending
@@ -247,6 +250,56 @@ def _parquet_table(rng: random.Random) -> tuple[str, bytes]:
         return ".parquet", as_parquet(_columns(rows))
 
 
+def _json_array(rng: random.Random) -> tuple[str, bytes]:
+    rows: object = _mutated(rng, (*TEXTS, *VALUES))
+    if rng.random() < 0.2:
+        rows = {"cases": rows, "other": [1], "x": None}
+    text = json.dumps(rows, indent=rng.choice((None, 1)))
+    return ".json", (text if rng.random() < 0.8 else text[: rng.randrange(len(text))]).encode()
+
+
+def as_workbook(rows: list[dict[str, object]]) -> bytes:
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for line in (names, *([row.get(name) for name in names] for row in rows)):
+        plain = [cell if isinstance(cell, bool | float | int | None) else str(cell) for cell in line]
+        clean = [ILLEGAL_CHARACTERS_RE.sub("", cell) if isinstance(cell, str) else cell for cell in plain]
+        book.active.append([str(cell) if isinstance(cell, int) and abs(cell) > 1e15 else cell for cell in clean])
+    book.save(content)
+    return content.getvalue()
+
+
+def _workbook(rng: random.Random) -> tuple[str, bytes]:
+    content = as_workbook(_mutated(rng, TEXTS))
+    if rng.random() < 0.2:  # a damaged one
+        at = rng.randrange(len(content))
+        content = content[:at] + bytes(rng.choice((0, 50))) + content[at + rng.choice((0, 50)) :]
+    return ".xlsx", content
+
+
+def _database(rng: random.Random) -> tuple[str, bytes]:
+    rows = _mutated(rng, TEXTS)
+    names = list(dict.fromkeys(name for row in rows for name in row if name and "\0" not in name))
+    connection = sqlite3.connect(":memory:")
+    quoted = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names]
+    try:
+        connection.execute(f"create table [my table] ({', '.join(quoted)})")
+    except sqlite3.Error:  # names that differ in case alone
+        connection.execute("create table [my table] (text, label)")
+        names = ["text", "label"]
+    marks = ", ".join("?" * len(names))
+    connection.executemany(
+        f"insert into [my table] values ({marks})", [[row.get(name) for name in names] for row in rows]
+    )
+    connection.commit()
+    content = connection.serialize()
+    connection.close()
+    if rng.random() < 0.2:
+        at = rng.randrange(len(content))
+        content = content[:at] + bytes(60) + content[at + 60 :]
+    return rng.choice((".db", ".sqlite", ".duckdb")), content
+
+
 def plain_table(rng: random.Random) -> tuple[str, bytes]:
     """A table that every verb can use."""
     rows = base_rows(rng)
@@ -324,6 +377,9 @@ MAKERS: tuple[tuple[int, Callable[[random.Random], tuple[str, bytes]]], ...] = (
     (4, _text_table),
     (5, _json_table),
     (3, _parquet_table),
+    (2, _json_array),
+    (2, _workbook),
+    (2, _database),
     (1, _encoded),
     (3, _broken),
 )

@@ -90,15 +90,17 @@ def _wrong(case: Case, folder: Path, code: int | None, err: str, unheard: list[s
     lines = [line for line in err.splitlines() if line.strip()]
     if unheard:
         return f"Printed after the end: {unheard[0]}"
-    if code not in (0, 1, 2):
+    if code not in (0, 1, 2, 3):
         return f"exit code {code}"
+    if code == 3 and not lines[-1].startswith("Failed:"):
+        return "exit code 3 without a message"
     if "Traceback" in err:
         return "a traceback on standard error"
     if code == 1 and not any(line.startswith(("Error:", "Failed:")) for line in lines):
         return "exit code 1 without a message"
     if code == 1 and not any(line.startswith("Failed:") for line in lines) and not lines[-1].startswith("Error:"):
         return "a message of several lines"
-    if code == 2 and "Usage:" not in err:
+    if code == 2 and "Usage:" not in err and "requires 2 arguments" not in err:
         return "exit code 2 without a message"
     if code == 0 and any(line.startswith("Error:") for line in lines):
         return "an error, but exit code 0"

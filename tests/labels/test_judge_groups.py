@@ -16,8 +16,8 @@ def drawn(rates, m, rng):
 
 def test_equal_errors_are_seldom_found_to_differ():
     rng = np.random.default_rng(0)
-    found = [compare_errors(drawn([(0.95, 0.8)] * 4, 12, rng), random_state=seed).differ for seed in range(60)]
-    assert np.mean(found) <= 0.12
+    found = [compare_errors(drawn([(0.95, 0.8)] * 4, 12, rng), random_state=seed).differ for seed in range(25)]
+    assert np.sum(found) <= 4  # of 25; more has probability 0.007 at 5 %
 
 
 def test_one_group_that_differs_is_found_among_many():

@@ -33,13 +33,13 @@ def drawn(p, n, rng):
 def test_steady_sources_raise_no_alarm_and_shifts_do_within_five_batches():
     rng = np.random.default_rng(0)
     false, delays = 0, []
-    for p in (0.02, 0.3, 0.5, 0.9) * 5:
+    for p in (0.02, 0.3, 0.5, 0.9) * 3:
         monitor = Monitor(PRECOMPUTED)
         false += any(monitor.update(batch(p, 500, rng)).alarm for _ in range(60))
         shifted = p + 0.1 if p < 0.5 else p - 0.1
         delays.append(next((at for at in range(1, 10) if monitor.update(batch(shifted, 500, rng)).alarm), 10))
-    assert false <= 1
-    assert np.mean(np.array(delays) <= 5) >= 0.95
+    assert false <= 1  # of 12
+    assert max(delays) <= 5
 
 
 def test_the_evidence_is_the_bayes_factor_by_hand():
@@ -259,3 +259,34 @@ def test_bad_batches_are_named():
         monitor.update(ROWS[:50])
     with pytest.raises(InvalidData, match="this one with numbers as dates"):
         monitor.update(ROWS[:50], date=3)
+
+
+def test_a_monitor_of_weights_counts_batches_by_weight():
+    rng = np.random.default_rng(5)
+    monitor, plain = Monitor(SHARES), Monitor(SHARES)
+    first, second = drawn(0.5, 200, rng), drawn(0.5, 100, rng)
+    for one, weights in ((first, np.full(200, 3.0)), (second, np.full(100, 12.0))):
+        found, usual = monitor.update(one, weights=weights), plain.update(one)
+        np.testing.assert_array_equal(found.estimate, usual.estimate)
+        assert found.effective_n == usual.n
+        assert usual.effective_n is None
+    shares = monitor.estimates_
+    np.testing.assert_allclose(found.windowed, (600 * shares[0] + 1200 * shares[1]) / 1800)
+    assert monitor.history().effective_sizes.tolist() == [200, 100]
+    with pytest.raises(InvalidData, match="earlier batches came with weights, this one with none"):
+        monitor.update(first)
+    with pytest.raises(InvalidData, match="earlier batches came with no weights, this one with some"):
+        plain.update(first, weights=np.ones(200))
+
+
+def test_unequal_weights_widen_a_monitors_interval(tmp_path):
+    rng = np.random.default_rng(6)
+    widths = []
+    for deviation in (0.0, 1.5):
+        monitor = Monitor(PRECOMPUTED)
+        for _ in range(4):
+            found = monitor.update(batch(0.4, 400, rng), weights=np.exp(deviation * rng.normal(size=400)))
+        widths.append((found.drift.upper - found.drift.lower)[1])
+    assert 1.5 < widths[1] / widths[0] < 5
+    save(monitor, tmp_path / "monitor")
+    np.testing.assert_array_equal(load(tmp_path / "monitor").history().lower, monitor.history().lower)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quanet import EMQ, Gaussians, GridSearchQ, Monitor, load, save
+from quanet import EMQ, Bags, Gaussians, GridSearchQ, Monitor, load, save
 from quanet.drift.scale import NO_SCALE, without_drift
 from quanet.monitoring.batch_arrays import PER_BATCH
 from quanet.monitoring.history import Change
@@ -54,7 +54,7 @@ def test_the_newest_window_of_the_history_is_the_newest_estimate():
 
 def test_small_batches_share_what_is_known_about_their_distance():
     read = [FITTED.read(batch(0.4, n, seed)) for seed, n in enumerate([20] * 30)]
-    measured = np.array([measure_batch(FITTED, one) for one in read])
+    measured = np.array([measure_batch(FITTED, one, Bags([np.arange(20)])) for one in read])
     shared = share_distances(FITTED, *measured.T, np.full(30, 20))
     assert measured[:, 0].max() > 0.05  # by chance
     assert shared.max() < 0.6 * measured[:, 0].max()

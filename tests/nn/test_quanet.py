@@ -177,8 +177,8 @@ def test_bags_of_the_papers_network_are_read_together_to_the_same_end(small, mon
 
 
 def test_the_network_is_used_when_it_shows_a_gain_on_instances_it_has_not_seen():
-    rows, y = hidden_in_the_embedding(8000, 0, linear=False)
-    quantifier = QuaNet("precomputed", max_epochs=20, device="cpu", random_state=0).fit(rows, y)
+    rows, y = hidden_in_the_embedding(6000, 0, linear=False)
+    quantifier = QuaNet("precomputed", max_epochs=10, device="cpu", random_state=0).fit(rows, y)
     assert quantifier.corrects_
     assert quantifier.p_value_ < 0.05
     new, y_new = hidden_in_the_embedding(3000, 1, linear=False)

@@ -1,6 +1,7 @@
 from quanet.data.instances import InputColumns
 from quanet.report.fit import counts_sentence, counts_table, drift_line, errors_table, summarize_training
-from quanet.workflows.fit import HeldOutErrors, LearnedDrift, Training
+from quanet.workflows.expected_errors import HeldOutErrors
+from quanet.workflows.fit import LearnedDrift, Training
 
 
 def made_training(**changes):

@@ -9,18 +9,10 @@ from quanet.data.periods import Key
 from quanet.diagnostics.findings import Diagnosis
 from quanet.errors import InvalidSetting
 from quanet.report.charts import trend_figure
-from quanet.report.groups import (
-    class_rows,
-    group_rows,
-    shares_table,
-    start_of,
-    time_key,
-    time_series,
-    trend_grid,
-    trend_note,
-)
+from quanet.report.groups import class_rows, group_rows, shares_table, trend_grid, trend_note
 from quanet.report.phrases import share_entry
 from quanet.report.predict import group_section, summarize_shares, trend_section
+from quanet.report.time_series import start_of, time_key, time_series
 from tests.report.made_answers import by_product, interval, made_shares, monthly, monthly_by_product
 
 CLASSES = np.array(["negative", "positive"])

@@ -68,15 +68,15 @@ def test_rates_that_tell_nothing_rule_no_share_out():
 def test_the_observed_information_by_hand():
     # Labels of a classifier that is right 9 times of 10: variance .09 / (.8^2 n) for the bag's own share.
     bag = np.repeat([[0.9, 0.1], [0.1, 0.9]], [250, 250], axis=0)[None]
-    own = observed_covariance(bag, np.array([[0.5, 0.5]]), target_is_bag=True)
-    source = observed_covariance(bag, np.array([[0.5, 0.5]]), target_is_bag=False)
+    own = observed_covariance(bag, np.array([[0.5, 0.5]]), np.array([500]), target_is_bag=True)
+    source = observed_covariance(bag, np.array([[0.5, 0.5]]), np.array([500]), target_is_bag=False)
     np.testing.assert_allclose(own[0], 0.09 / 0.64 / 500 * np.array([[1, -1], [-1, 1]]), atol=1e-12)
     np.testing.assert_allclose(source[0, 0, 0], 0.25 / 0.64 / 500)
 
 
 def test_ends_of_maximum_likelihood_solve_their_equation():
     bag = np.repeat([[0.9, 0.1], [0.1, 0.9]], [250, 250], axis=0)[None]
-    lower, upper = secant_ends(bag, np.array([0.5]), np.array([1e-4]), z=Z, target_is_bag=True)
+    lower, upper = secant_ends(bag, np.array([0.5]), np.array([1e-4]), np.array([500]), z=Z, target_is_bag=True)
     # For labels alone the information at p is .64 / (c (1 - c)) with c the share counted, .1 + .8 p.
     for end in (lower[0], upper[0]):
         counted = 0.1 + 0.8 * end
@@ -88,7 +88,7 @@ def test_ends_of_maximum_likelihood_solve_their_equation():
 
 def test_an_estimate_at_the_end_has_an_interval_beyond_it():
     bag = np.repeat([[0.9, 0.1]], 50, axis=0)[None]
-    lower, upper = secant_ends(bag, np.array([0.0]), np.zeros(1), z=Z, target_is_bag=True)
+    lower, upper = secant_ends(bag, np.array([0.0]), np.zeros(1), np.array([50]), z=Z, target_is_bag=True)
     assert lower[0] == 0.0
     assert 0.1 < upper[0] < 0.3
 

@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ from quanet.held_out import HeldOut
 from quanet.uncertainty.closed_form import learning_covariance
 
 
+@cache
 def fitted(k, m, seed):
     return EMQ().fit(*Gaussians(k=k, distance=2).draw(np.full(k, 1 / k), m, rng=seed))
 

@@ -74,7 +74,7 @@ def test_human_labels_may_come_from_elsewhere():
 def test_scores_are_put_into_bins():
     truth, _, human, owner = judged_rows()
     scores = (truth == "b") + np.random.default_rng(1).normal(size=len(truth)) / 2
-    found = correct_groups(scores, human, groups=[("x",), ("y",), ("z",)], owner=owner, scores=True)
+    found = correct_groups(scores, human, groups=[("x",), ("y",), ("z",)], owner=owner, kind="scores")
     assert found.rates is None
     assert np.isnan(found.judged).all()
     np.testing.assert_allclose(found.total[0, 1], (truth == "b").mean(), atol=0.05)

@@ -236,7 +236,8 @@ def posteriors_of(classifier: Any, X: Any, classes: LabelArray) -> FloatArray:
             posteriors = np.asarray(classifier.predict_proba(X), dtype=float)
             order = np.argsort(np.asarray(classifier.classes_), kind="stable")
             return check_posteriors(posteriors, len(classes))[:, order]
-        return np.eye(len(classes))[encode(classifier.predict(X), classes)]
+        # Its own labels: those of the quantifier may have been renamed.
+        return np.eye(len(classes))[encode(classifier.predict(X), np.sort(getattr(classifier, "classes_", classes)))]
     except InvalidData:
         raise
     except ValueError as error:

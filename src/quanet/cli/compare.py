@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quanet.cli.class_options import check_class, check_names, name_classes
 from quanet.cli.console import (
     TRAINING_PARTS,
     command_settings,
@@ -28,10 +29,12 @@ from quanet.cli.options import (
     Encoding,
     Force,
     Label,
+    Names,
     NormalizeLabels,
     Output,
     Report,
     Seed,
+    ShowClass,
     Text,
     check_outputs,
     choose_format,
@@ -66,8 +69,10 @@ def compare(
     bag_size: BagSize = None,
     repeats: Repeats = None,
     seed: Seed = 0,
+    show: ShowClass = None,
+    names: Names = None,
     date_format: DateFormat = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -89,10 +94,12 @@ def compare(
     """
     from quanet.data.streams import TableSource
     from quanet.report.compare import summarize_comparison
+    from quanet.simplex import classes_of
     from quanet.workflows.compare import rank_methods
     from quanet.workflows.labelled import choose_columns
 
     chosen = _choose(methods)
+    given = check_names(names)
     check_metric(metric)
     drawing = parse_protocol(protocol, bag_size, repeats)
     form = choose_format(form, output)
@@ -100,15 +107,21 @@ def compare(
     with warnings_as_lines():
         sources = TableSource([train], encoding=encoding), TableSource([test], encoding=encoding)
         columns = choose_columns(sources[0], text, label)
-        training, pool = labelled_pools(*sources, columns, drawing.key, date_format, normalize=normalize_labels)
+        training, pool = labelled_pools(
+            *sources, columns, drawing.key, date_format, normalize=normalize_labels, given=given
+        )
+        classes = name_classes(classes_of(training.y), given)
+        show = check_class(show, classes)
         shared, drawn = _prepare(training, pool, drawing, test, seed)
         outcomes, stopped = _run(chosen, shared, drawn, seed)
     if stopped and not any(one.results for one in outcomes):
         raise typer.Exit(stopped)
-    comparison = rank_methods(outcomes, shared, drawn, metric=metric, train=train, test=test)
+    comparison = rank_methods(outcomes, shared, drawn, metric=metric, train=train, test=test).with_classes(
+        classes.names
+    )
     if stopped:
         note(f"Stopped: {len(outcomes)} of {len(chosen)} methods are finished.")
-    summary = summarize_comparison(comparison, settings=command_settings())
+    summary = summarize_comparison(comparison, settings=command_settings(), focus=show)
     write_report(summary, report)
     write_answer(summary, form, output)
     if stopped:

@@ -92,17 +92,22 @@ def warn(message: str) -> None:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Inside, each warning is printed once, as one line."""
+    """Inside, each warning is printed once, as one line; what was detected in the data, as a note."""
     import warnings
 
-    from quanet.errors import QuanetWarning
+    from quanet.errors import Detected, QuanetWarning
 
+    if getattr(warnings.showwarning, "prints_lines", False):  # already inside
+        yield
+        return
     printed: set[str] = set()
 
     def print_once(message: Warning | str, *_: object, **__: object) -> None:
         if str(message) not in printed:
             printed.add(str(message))
-            warn(str(message))
+            (note if isinstance(message, Detected) else warn)(str(message))
+
+    print_once.prints_lines = True  # type: ignore[attr-defined]
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", QuanetWarning)
@@ -230,8 +235,14 @@ def write_report(summary: "Summary", path: Path | None) -> None:
 
 
 def write_table(rows: Any, path: Path | None, title: str) -> None:
-    """Write a data frame as CSV, if it is wanted."""
-    if path is not None:
+    """Write a data frame as CSV, or as a workbook if the file ends in .xlsx, if it is wanted."""
+    if path is None:
+        return
+    if path.suffix.lower() == ".xlsx":
+        from quanet.data.workbooks import to_workbook
+
+        _write_file(path, to_workbook(rows, title), title)
+    else:
         from quanet.files import as_utf8
 
         _write_file(path, as_utf8(rows.to_csv(index=False)), title)

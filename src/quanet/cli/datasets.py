@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quanet.data.lequa import BagFiles
     from quanet.data.loading import ListedDataset, TrainTest
 
-app = typer.Typer(help="List, download and describe datasets.", no_args_is_help=True)
+app = typer.Typer(name="datasets", help="List, download and describe datasets.", no_args_is_help=True)
 CLASSES_SHOWN = 30
 WIDTH = 100
 
@@ -101,7 +101,7 @@ def show(
     ],
     text: Annotated[str | None, typer.Option(help="Text column, for your own tables.")] = None,
     label: Annotated[str, typer.Option(help="Label column.")] = "label",
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = "auto",
     first: Annotated[int, typer.Option(min=0, help="Number of instances to print of each part.")] = 3,
 ) -> None:
     """Show counts and prevalences of the classes, lengths of texts, dates, and the first instances.
@@ -125,10 +125,11 @@ def _parts(data: str, *, text: str | None, label: str, encoding: str) -> "tuple[
     """The parts of a dataset; a single file is one part."""
     from quanet.data.loading import load_dataset, read_part
     from quanet.data.reviews import is_dated
+    from quanet.data.table_rows import split_address
 
-    path = Path(data)
+    path, _ = split_address(data)
     if path.is_file() and not (path.suffix == ".txt" and is_dated(path)):
-        return escape(data), {"all": read_part(path, text=text, label=label, encoding=encoding)}
+        return escape(data), {"all": read_part(data, text=text, label=label, encoding=encoding)}
     loaded: TrainTest = load_dataset(data, text=text, label=label, encoding=encoding, download=False)
     stand_in = f", {loaded.stand_in}" if loaded.stand_in else ""
     parts: dict[str, Dataset | BagFiles] = {"train": loaded.train}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quanet.cli import options
+from quanet.cli.class_options import check_class
 from quanet.cli.console import (
     command_settings,
     note,
@@ -27,18 +28,20 @@ from quanet.cli.options import (
     Label,
     Level,
     ModelFolder,
+    Names,
     NoDrift,
     NormalizeLabels,
     Output,
     Report,
     Seed,
+    ShowClass,
     Text,
+    Weight,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, parse_protocol
 
 if TYPE_CHECKING:
     from quanet.data.instances import InputColumns
-    from quanet.data.periods import Key
     from quanet.data.streams import TableSource
 
 
@@ -47,6 +50,7 @@ def evaluate(
     files: Files,
     label: Label = None,
     text: Text = None,
+    weight: Weight = None,
     normalize_labels: NormalizeLabels = False,
     protocol: ProtocolName = "app",
     bag_size: BagSize = None,
@@ -54,8 +58,10 @@ def evaluate(
     level: Level = 0.95,
     no_drift: NoDrift = False,
     seed: Seed = 0,
+    show: ShowClass = None,
+    names: Names = None,
     date_format: DateFormat = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     bags: Annotated[
@@ -92,14 +98,17 @@ def evaluate(
     form = options.choose_format(form, output)
     options.check_outputs(output, bags, report=report, force=force)
     with warnings_as_lines():
-        quantifier, facts = load_model(model)
+        quantifier, facts = load_model(model, names)
+        show = check_class(show, facts["class_names"])
         source = TableSource(files, encoding=encoding)
-        inputs, column = _columns(source, facts, text, label, drawing.key)
+        inputs, column = _columns(source, facts, text, label, [drawing.key.column if drawing.key else None, weight])
         keys = [Key(column, required=True), *([drawing.key] if drawing.key else [])]
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no label")
-        names, groups = labels_in(reading)
-        names = settle_labels(names, normalize=normalize_labels, known=map(label_name, quantifier.classes_.tolist()))
-        labels = match_labels(names, quantifier.classes_, source=source.name)
+        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no label", weight=weight)
+        written, groups = labels_in(reading)
+        shown = facts["class_names"].shown(written)
+        known = map(label_name, quantifier.classes_.tolist())
+        settled = settle_labels(shown, normalize=normalize_labels, known=known)
+        labels = match_labels(settled, quantifier.classes_, source=source.name)
         drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
         for message in drawn.notes:
             note(message)
@@ -116,20 +125,20 @@ def evaluate(
                 model=describe_model(model, facts, quantifier),
             )
     write_table(bag_rows(evaluation), bags, "Bags")
-    summary = summarize_evaluation(evaluation, settings=command_settings())
+    summary = summarize_evaluation(evaluation, settings=command_settings(), focus=show)
     write_report(summary, report)
     write_answer(summary, form, output)
 
 
 def _columns(
-    source: "TableSource", facts: dict[str, Any], text: str | None, label: str | None, key: "Key | None"
+    source: "TableSource", facts: dict[str, Any], text: str | None, label: str | None, others: "list[str | None]"
 ) -> tuple["InputColumns", str]:
-    """The columns of instances and of labels."""
+    """The columns of instances and of labels, which are none of the `others`."""
     from quanet.data.columns import find_label
 
-    inputs = find_inputs(source, facts, text, exclude=[one for one in (label, key and key.column) if one])
+    inputs = find_inputs(source, facts, text, exclude=[one for one in (label, *others) if one])
     trained_on = facts.get("label") if facts.get("label") in source.columns else None
-    column = find_label(source, label or trained_on, besides=inputs.columns)
+    column = find_label(source, label or trained_on, besides=[*inputs.columns, *(one for one in others if one)])
     if column.guessed:
         note(f"{source.name}: label column {column.name!r} (detected)")
     return inputs, column.name

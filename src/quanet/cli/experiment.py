@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from quanet.evaluation.cells import Cell, CellOutcome
     from quanet.experiments.runner import Fact
 
-app = typer.Typer(help="Run experiments defined in a plan file, and show their results.", no_args_is_help=True)
+app = typer.Typer(
+    name="experiment", help="Run experiments defined in a plan file, and show their results.", no_args_is_help=True
+)
 
 
 class Kind(StrEnum):
@@ -79,9 +81,9 @@ def run(
                 show_fact(fact)
                 if fact.error:
                     failed[fact.work] = fact.error  # type: ignore[index]
+    note(f"{fact.done - len(failed)} of {fact.total} cells are in {folder}")
     for cell, error in failed.items():
         print_error(f"{_title(cell)} failed: {error}")
-    note(f"{fact.done - len(failed)} of {fact.total} cells are in {folder}")
     if failed:
         raise typer.Exit(1)
 

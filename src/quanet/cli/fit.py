@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quanet.cli.class_options import check_class, check_names, name_classes
 from quanet.cli.console import (
     command_line,
     command_settings,
@@ -33,6 +34,7 @@ from quanet.cli.options import (
     NormalizeLabels,
     Report,
     Seed,
+    ShowClass,
     Text,
     check_outputs,
     parse_keys,
@@ -72,7 +74,7 @@ def fit(
         ),
     ] = None,
     date_format: DateFormat = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = "auto",
     method: Annotated[
         str | None,
         typer.Option(
@@ -103,6 +105,16 @@ def fit(
         str | None,
         typer.Option(help="Device for networks: cpu, cuda, mps. [dim]default: the fastest[/]", rich_help_panel=HOW),
     ] = None,
+    show: ShowClass = None,
+    class_names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--names",
+            metavar="LABEL=NAME",
+            help="Names of classes, saved with the model: 0=negative,1=positive.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     report: Report = None,
     force: Force = False,
 ) -> None:
@@ -121,7 +133,15 @@ def fit(
     from quanet.data.streams import TableSource
     from quanet.persist.save import free_place
     from quanet.progress import listening
-    from quanet.report.fit import copies_sentences, counts_sentence, drift_line, rows_sentence, summarize_training
+    from quanet.report.fit import (
+        copies_sentences,
+        counts_sentence,
+        drift_line,
+        named_counts,
+        rows_sentence,
+        summarize_training,
+    )
+    from quanet.simplex import classes_of
     from quanet.workflows.fit import save_training, train
     from quanet.workflows.labelled import choose_columns, order_posteriors, read_labelled
 
@@ -129,6 +149,7 @@ def fit(
     free_place(output)
     check_outputs(report=report, force=force)
     names = _check_features(features, text)
+    given = check_names(class_names)
     key = parse_keys([groups], "--groups")[0].as_required() if groups else None
     quantifier = build_quantifier(method, setting or [], classifier, seed=seed, device=device)
     source = TableSource(files, encoding=encoding)
@@ -139,11 +160,14 @@ def fit(
     with warnings_as_lines(), exit_on_signals():
         with progress(f"Reading {source.name}", source.size) as update:
             source.follow = update
-            data = read_labelled(source, inputs, label, normalize=normalize_labels, groups=key, form=date_format)
+            data = read_labelled(
+                source, inputs, label, normalize=normalize_labels, groups=key, form=date_format, given=given
+            )
+        show = check_class(show, name_classes(classes_of(data.y), given))
         if inputs.features and getattr(quantifier, "classifier", None) == "precomputed":
             data, inputs = order_posteriors(data, inputs)
         note(rows_sentence(source.rows, data.skipped))
-        note(counts_sentence(data.counts))
+        note(counts_sentence(named_counts(data.counts, given, show)))
         for sentence in copies_sentences(len(data.y), data.duplicates, data.conflicts):
             note(sentence)
         with progress(f"Training {type(quantifier).__name__}") as update, listening(training_progress(update)):
@@ -153,11 +177,12 @@ def fit(
                 files=tuple(map(str, source.files)),
                 inputs=inputs,
                 label=label,
+                names=given,
                 seed=seed,
                 progress=lambda what: update(None, what),
             )
     size = save_training(quantifier, training, output, command=command_line())
-    summary = summarize_training(training, settings=command_settings())
+    summary = summarize_training(training, settings=command_settings(), focus=show)
     note(summary.answer)
     note(drift_line(training))
     for finding in summary.cautions:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quanet.persist.facts import Facts
 
 # Shown in the sentence about the data, or in the tables of errors and classes.
-SHOWN_ELSEWHERE = {"files", "text", "features", "label", "rows", "counts", "held_out", "method", "drift"}
+SHOWN_ELSEWHERE = {"files", "text", "features", "label", "rows", "names", "counts", "held_out", "method", "drift"}
 CLASSES_SHOWN = 30
 
 
@@ -86,8 +86,10 @@ def _print_classes(facts: "Facts") -> None:
     table.add_column("class")
     table.add_column("training share", justify="right")
     shares = [f"{share:.2%}" for share in facts.prior] or [""] * len(facts.classes)
+    names = facts.config.get("facts", {}).get("names", {})
     for label, share in list(zip(facts.classes, shares, strict=True))[:CLASSES_SHOWN]:
-        table.add_row(escape(str(label)), share)
+        named = f" ({names[str(label)]})" if str(label) in names else ""
+        table.add_row(escape(f"{label}{named}"), share)
     console.print(table)
     if len(facts.classes) > CLASSES_SHOWN:
         console.print(f"and {len(facts.classes) - CLASSES_SHOWN} more")

@@ -1,6 +1,6 @@
 """Read labelled and grouped rows, and unify or report variants of labels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quanet.cli.console import note, progress, warn
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from quanet.workflows.reading import GroupedInputs
 
 
-def settle_labels(names: Sequence[Any], *, normalize: bool, known: Iterable[Any] = ()) -> list[Any]:
+def settle_labels(
+    names: Sequence[Any], *, normalize: bool, known: Iterable[Any] = (), given: Mapping[str, str] | None = None
+) -> list[Any]:
     """Labels with one spelling for all variants if `normalize`; otherwise a warning names the variants.
 
     Parameters
@@ -22,39 +24,23 @@ def settle_labels(names: Sequence[Any], *, normalize: bool, known: Iterable[Any]
     names : labels as they were read; None if missing.
     normalize : True to merge variants.
     known : classes of a model; their spelling is used.
+    given : names given with --names, by label: they are replaced by the labels.
     """
+    from quanet.data.class_names import as_labels_written
     from quanet.data.columns import describe_variants, label_variants, spellings
 
-    classes = list(known)
+    classes = [*known, *(given or {}).values()]
     everything = [*names, *classes]
     if not normalize:
         variants = describe_variants(everything)
         if variants:
             warn(f"{variants} If so, use --normalize-labels.")
-        return list(names)
+        return as_labels_written(names, given or {})
     spelling = spellings(names, classes)
     for group in label_variants(everything):
         used = spelling.get(group[0], group[0])
         note(f"Labels merged into {used!r}: {', '.join(repr(one) for one in group if one != used)}")
-    return [spelling.get(name, name) for name in names]
-
-
-def settle_judgements(
-    judged: Sequence[Any],
-    human: Sequence[Any],
-    calibration: tuple[Sequence[Any], Sequence[Any]] | None,
-    *,
-    normalize: bool,
-) -> tuple[Sequence[Any], Sequence[Any], tuple[Sequence[Any], Sequence[Any]] | None]:
-    """Labels of the judge and of people with one spelling, if `normalize`: that of the human labels."""
-    from quanet.data.columns import spellings
-
-    parts = [judged, human, *(calibration or ())]
-    known = spellings(calibration[0] if calibration else human).values() if normalize else ()
-    settled = settle_labels([label for part in parts for label in part], normalize=normalize, known=known)
-    ends = [sum(map(len, parts[: at + 1])) for at in range(len(parts))]
-    first, second, *rest = (settled[end - len(part) : end] for part, end in zip(parts, ends, strict=True))
-    return first, second, (rest[0], rest[1]) if calibration else None
+    return as_labels_written((spelling.get(name, name) for name in names), given or {})
 
 
 def labelled_pools(
@@ -65,8 +51,9 @@ def labelled_pools(
     date_format: str | None,
     *,
     normalize: bool,
+    given: Mapping[str, str] | None = None,
 ) -> "tuple[Labelled, LabelledPool]":
-    """The labelled instances of the training file and of the test file."""
+    """The labelled instances of the training file and of the test file; `given` as in `settle_labels`."""
     from dataclasses import replace
 
     from quanet.data.columns import label_name
@@ -74,9 +61,9 @@ def labelled_pools(
 
     inputs, label, description = columns
     note(description)
-    training = read_labelled(train, inputs, label, normalize=normalize)
+    training = read_labelled(train, inputs, label, normalize=normalize, given=given)
     pool = read_pool(test, inputs, label, key=key, form=date_format)
-    names = settle_labels(pool.names, normalize=normalize, known=map(label_name, training.counts))
+    names = settle_labels(pool.names, normalize=normalize, known=map(label_name, training.counts), given=given)
     for source, skipped in ((train, training.skipped), (test, pool.skipped)):
         for reason, number in skipped.items():
             note(f"{source.name}: {number:,} rows skipped ({reason})")
@@ -91,14 +78,18 @@ def read_grouped(
     date_format: str | None,
     *,
     missing: str,
+    weight: str | None = None,
 ) -> "GroupedInputs":
-    """The rows of a file as the model reads them, by group; `missing` describes rows without a group."""
+    """The rows of a file as the model reads them, by group; `missing` describes rows without a group.
+
+    `weight` is a column of weights, if wanted.
+    """
     from quanet.workflows.reading import read_source
 
-    source.check([*inputs.columns, *(key.column for key in keys)])
+    source.check([*inputs.columns, *(key.column for key in keys), *([weight] if weight else [])])
     with progress(f"Reading {source.name}", source.size) as update:
         source.follow = update
-        reading = read_source(quantifier, source, inputs, keys=keys, form=date_format)
+        reading = read_source(quantifier, source, inputs, keys=keys, form=date_format, weight=weight)
     reasons = {"no group": missing}
     skipped = ", ".join(f"{number:,} skipped ({reasons.get(why, why)})" for why, number in reading.skipped.items())
     note(f"{len(reading.instances):,} of {source.rows:,} rows{': ' + skipped if skipped else ''}")

@@ -14,22 +14,27 @@ import typer
 from typer.core import TyperGroup
 
 from quanet import __version__
-from quanet.cli import datasets, experiment
+from quanet.cli import datasets, experiment, label
+from quanet.cli.check import check
 from quanet.cli.compare import compare
-from quanet.cli.console import configure, console, one_line, print_error, problems
+from quanet.cli.console import configure, console, one_line, print_error, problems, warnings_as_lines
 from quanet.cli.correct import correct
 from quanet.cli.demo import demo
+from quanet.cli.diagnose import diagnose
+from quanet.cli.diff import diff
 from quanet.cli.evaluate import evaluate
 from quanet.cli.fit import fit
 from quanet.cli.info import info
 from quanet.cli.methods import methods
 from quanet.cli.monitor import monitor
 from quanet.cli.predict import predict
+from quanet.cli.refine import refine
 from quanet.errors import QuanetError
 from quanet.files import parse_toml
 
 CONFIG = "quanet.toml"
 PANEL = "General"
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # of the click that typer brings
 
 
 def _be_quiet(wanted: bool) -> None:
@@ -88,9 +93,13 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; turn errors into one line on standard error and an exit code."""
         try:
-            result = super().invoke(ctx)
+            with warnings_as_lines():
+                result = super().invoke(ctx)
             sys.stdout.flush()
             return result
+        except USAGE_ERROR as error:
+            error.ctx = error.ctx or ctx  # so that the message shows the usage
+            raise
         except QuanetError as error:
             print_error(str(error))
             raise typer.Exit(1) from error
@@ -198,10 +207,21 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"auto_envvar_prefix": "QUANET"},
 )
-for command in (fit, predict, evaluate, compare, correct, monitor, info, methods, demo):
-    app.command()(command)
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(experiment.app, name="experiment")
+# Commands by goal, in the order of the help; a new command is added to its goal.
+GOALS: dict[str, tuple[Any, ...]] = {
+    "Estimate": (fit, predict, diff),
+    "Check and trust": (check, diagnose, evaluate),
+    "Labels and judges": (label.app, refine, correct),
+    "Watch": (monitor,),
+    "Research": (compare, experiment.app, methods, datasets.app),
+    "More": (info, demo),
+}
+for goal, commands in GOALS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=goal)
+        else:
+            app.command(rich_help_panel=goal)(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -232,6 +252,7 @@ def main(
 def run() -> None:
     """Run the command line.
 
-    Exit codes: 0, success; 1, data or a model cannot be used; 2, usage error; 130, stopped by Ctrl-C.
+    Exit codes: 0, success; 1, data or a model cannot be used; 2, usage error; 3, a bound of --fail-over is
+    crossed; 130, stopped by Ctrl-C.
     """
     app(prog_name="quanet")

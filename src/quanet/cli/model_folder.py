@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quanet.cli.class_options import check_names, name_classes
 from quanet.cli.console import note
 from quanet.cli.options import split_names
 
@@ -13,12 +14,17 @@ if TYPE_CHECKING:
     from quanet.data.streams import TableSource
 
 
-def load_model(folder: Path) -> tuple["Quantifier", dict[str, Any]]:
-    """The quantifier in a model folder, and the facts saved with it."""
+def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quantifier", dict[str, Any]]:
+    """The quantifier in a model folder, and the facts saved with it.
+
+    Its classes have the names given with --names, or else those saved by `quanet fit --names`. They are also in the
+    facts as "class_names" (`ClassNames`): ``shown`` turns labels of a file into these names, ``find`` checks --class.
+    """
     from quanet.base import Quantifier
     from quanet.errors import InvalidModel
     from quanet.persist.load import facts_of, load
 
+    given = check_names(names)
     facts = facts_of(folder)
     loaded = load(folder)
     hashes = getattr(loaded, "training_hashes_", None)
@@ -27,7 +33,8 @@ def load_model(folder: Path) -> tuple["Quantifier", dict[str, Any]]:
         loaded.training_hashes_ = hashes
     if not isinstance(loaded, Quantifier):
         raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
-    return loaded, facts
+    facts["class_names"] = name_classes(loaded.classes_, given, facts.get("names"))
+    return facts["class_names"].rename(loaded), facts
 
 
 def find_inputs(

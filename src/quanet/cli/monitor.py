@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
+from quanet.cli.fail_over import Bound, FailBound, FailOver, check_bound
 from quanet.cli.labels import read_grouped
 from quanet.cli.model_folder import find_inputs, load_model
 from quanet.cli.options import (
@@ -18,11 +20,13 @@ from quanet.cli.options import (
     Files,
     Force,
     ModelFolder,
+    Names,
     Output,
     OutputFormat,
     Report,
+    ShowClass,
     Text,
-    check_class,
+    Weight,
     check_level,
     check_outputs,
     choose_format,
@@ -71,12 +75,8 @@ def monitor(
             rich_help_panel=HOW,
         ),
     ] = None,
-    show: Annotated[
-        str | None,
-        typer.Option(
-            "--class", metavar="LABEL", help="Class to show; default: the one that changed most.", rich_help_panel=HOW
-        ),
-    ] = None,
+    show: ShowClass = None,
+    names: Names = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -95,8 +95,11 @@ def monitor(
         Path | None,
         typer.Option(metavar="FILE", help="Draw shares over time: .png, .svg or .pdf.", rich_help_panel=OUTPUT),
     ] = None,
+    fail_over: FailOver = None,
+    fail_bound: FailBound = Bound.UPPER,
+    weight: Weight = None,
     date_format: DateFormat = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -115,6 +118,8 @@ def monitor(
     quanet monitor model/ july.csv --by date:day --state watch/ --plot band.png
 
     quanet monitor model/ stream.csv --by date:week --format csv | tail -1
+
+    quanet monitor model/ stream.csv --by date:week --class negative --fail-over 0.3
     """
     from quanet.data.streams import TableSource
     from quanet.report.monitor import summarize_monitor
@@ -126,20 +131,26 @@ def monitor(
     check_outputs(output, plot=plot, report=report, force=force)
     asked = {"level": level, "window": window, "half_life": half_life, "tolerance": tolerance}
     with warnings_as_lines():
-        quantifier, facts = load_model(model)
-        watch = _open_monitor(quantifier, asked, key, state, model)
+        quantifier, facts = load_model(model, names)
+        classes = facts["class_names"]
+        # The state keeps the labels of the model, so that other names can be given with the next file.
+        watch = _open_monitor(classes.with_labels(quantifier), asked, key, state, model)
         if restart:
             _restart(watch)
-        check_class(show, quantifier.classes_)
+        show = check_class(show, classes)
         source = TableSource(files, encoding=encoding)
-        source.check([key.column])
-        inputs = find_inputs(source, facts, text, exclude=[key.column])
-        reading = read_grouped(quantifier, source, inputs, [key.as_required()], date_format, missing="no date")
+        others = [key.column, *([weight] if weight else [])]
+        source.check(others)
+        inputs = find_inputs(source, facts, text, exclude=others)
+        reading = read_grouped(
+            quantifier, source, inputs, [key.as_required()], date_format, missing="no date", weight=weight
+        )
         batches, messages = make_batches(key, reading.groups, reading.codes)
         for message in messages:
             note(message)
         with progress(f"Monitoring {len(batches):,} batches"):
-            run = monitor_batches(watch, reading.instances, batches)
+            run = monitor_batches(watch, reading.instances, batches, weights=reading.weights, weight=reading.weight)
+            run = run.with_classes(classes.names)
         if state is not None:
             _save(watch, state, model)
     _print_batches(run, state)
@@ -150,6 +161,7 @@ def monitor(
         _draw(run, show, plot)
     write_report(summary, report)
     write_answer(summary, form, output)
+    check_bound(*_newest(run, show), fail_over, fail_bound)
 
 
 def _open_monitor(
@@ -193,10 +205,22 @@ def _print_batches(run: "MonitorRun", state: Path | None) -> None:
         note(f"{state} contained {run.earlier} batches; {len(run.batches)} are new.")
 
 
+def _shown(run: "MonitorRun", show: str | None) -> int:
+    """Position of the class to show: the one asked for, or the one that changed most."""
+    names = [str(name) for name in run.history.classes.tolist()]
+    return run.changed_most if show is None else names.index(show)
+
+
+def _newest(run: "MonitorRun", show: str | None) -> tuple[str, list[tuple[str, float, float, float]]]:
+    """The class to show, and its share in the newest window with its interval."""
+    history, c = run.history, _shown(run, show)
+    newest, lower, upper = (float(one[-1, c]) for one in (history.windowed, history.lower, history.upper))
+    return str(history.classes[c]), [(str(history.dates[-1]), newest, lower, upper)]
+
+
 def _draw(run: "MonitorRun", show: str | None, plot: Path) -> None:
     from quanet.report.charts import monitor_figure, save_figure
 
-    names = run.history.classes.tolist()
-    label = next((name for name in names if str(name) == show), names[run.changed_most])
+    label = run.history.classes.tolist()[_shown(run, show)]
     save_figure(monitor_figure(run.history, label=label), plot)
     note(f"Chart: {plot}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,7 @@ class OutputFormat(StrEnum):
     csv = "csv"
     json = "json"
     parquet = "parquet"
+    xlsx = "xlsx"
     md = "md"
     html = "html"
     latex = "latex"
@@ -33,6 +34,7 @@ ENDINGS = {
     ".csv": OutputFormat.csv,
     ".json": OutputFormat.json,
     ".parquet": OutputFormat.parquet,
+    ".xlsx": OutputFormat.xlsx,
     ".md": OutputFormat.md,
     ".html": OutputFormat.html,
     ".tex": OutputFormat.latex,
@@ -66,7 +68,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
-        help="CSV, TSV, JSON lines or Parquet files, also .gz; a quoted pattern; or - for standard input.",
+        help="CSV, TSV, JSON, Parquet or Excel files, SQLite or DuckDB databases; FILE#NAME for a sheet or table, "
+        "'FILE#select ...' for a query; a quoted pattern; or - for standard input.",
         show_default=False,
     ),
 ]
@@ -99,7 +102,7 @@ DateFormat = Annotated[
     typer.Option(
         metavar="FORMAT",
         callback=_check_date_format,
-        help="Format of dates that are not ISO (2024-05-31), such as %d/%m/%Y.",
+        help="Format of dates, such as %d/%m/%Y, excel or unix; detected if only one fits.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -108,7 +111,7 @@ Encoding = Annotated[
     typer.Option(
         metavar="NAME",
         callback=_check_encoding,
-        help="Encoding of the files: utf-8, utf-16, latin-1, cp1252, ...",
+        help="Encoding of the files, such as utf-8, latin-1 or cp1252; auto: detected and reported.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -119,10 +122,6 @@ Weight = Annotated[
         help="Column of weights, such as views: shares of exposure instead of shares of rows.",
         rich_help_panel=COLUMNS,
     ),
-]
-Sheet = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Sheet of an Excel file; default: the first.", rich_help_panel=COLUMNS),
 ]
 Names = Annotated[
     list[str] | None,
@@ -181,8 +180,12 @@ def choose_format(form: OutputFormat | None, output: Path | None) -> OutputForma
             f"{output} does not end in any of {', '.join(ENDINGS)}. Choose the format with --format.",
             param_hint="--output",
         )
-    if form is OutputFormat.parquet and output is None and console.is_terminal:
-        raise typer.BadParameter("Parquet is binary. Write it to a file with --output.", param_hint="--format")
+    if form in {OutputFormat.parquet, OutputFormat.xlsx} and output is None and console.is_terminal:
+        raise typer.BadParameter(f"{form.value} is binary. Write it to a file with --output.", param_hint="--format")
+    if form is OutputFormat.xlsx:
+        from quanet.data.workbooks import check_excel
+
+        check_excel()
     return form
 
 
@@ -222,13 +225,6 @@ def check_level(level: float) -> float:
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint="--level") from None
     return level
-
-
-def check_class(label: str | None, classes: Any) -> None:
-    """Check the class given with --class; anything else than a class is a usage error."""
-    names = [str(name) for name in classes.tolist()]
-    if label is not None and label not in names:
-        raise typer.BadParameter(f"Unknown class {label!r}. Choose from {', '.join(names)}.", param_hint="--class")
 
 
 def parse_keys(texts: Sequence[str], option: str = "--by") -> "list[Key]":

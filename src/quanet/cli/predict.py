@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warn, warnings_as_lines, write_answer, write_report
 from quanet.cli.model_folder import describe_model, find_inputs, load_model
 from quanet.cli.options import (
@@ -18,20 +19,24 @@ from quanet.cli.options import (
     Force,
     Level,
     ModelFolder,
+    Names,
     NoDrift,
     Output,
     Report,
     Seed,
+    ShowClass,
     Text,
+    Weight,
     check_level,
     check_outputs,
     choose_format,
     parse_keys,
+    split_names,
 )
 from quanet.errors import brief
 
 if TYPE_CHECKING:
-    from quanet.base import Quantifier
+    from quanet.data.class_names import ClassNames
     from quanet.data.streams import TableSource
     from quanet.workflows.reading import GroupedInputs
 
@@ -49,11 +54,14 @@ def predict(
             rich_help_panel=COLUMNS,
         ),
     ] = None,
+    weight: Weight = None,
     date_format: DateFormat = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = "auto",
     level: Level = 0.95,
     seed: Seed = 0,
     no_drift: NoDrift = False,
+    show: ShowClass = None,
+    names: Names = None,
     form: AnswerFormat = None,
     output: Output = None,
     plot: Annotated[
@@ -62,6 +70,20 @@ def predict(
             metavar="FILE",
             help="Draw a chart: .png, .svg or .pdf; over time if grouped by a date.",
             rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write every row with its adjusted posteriors: .parquet, .csv, .jsonl, .xlsx.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Column to copy to --items, such as id. Repeatable.", rich_help_panel=OUTPUT
         ),
     ] = None,
     report: Report = None,
@@ -78,28 +100,41 @@ def predict(
 
     quanet predict model 'reviews-*.csv.gz' --by product --by date:month --plot trend.png --report report.html
 
+    quanet predict model posts.csv --by date:month --weight views
+
+    quanet predict model new.csv --by product --items items.parquet --keep id
+
     zcat new.jsonl.gz | quanet predict model - --format csv > shares.csv
     """
     from quanet.data.streams import TableSource
     from quanet.report.predict import summarize_shares
+    from quanet.workflows.items import check_items, write_items
     from quanet.workflows.predict import estimate_shares
     from quanet.workflows.reading import read_source
 
     check_level(level)
     form = choose_format(form, output)
-    check_outputs(output, plot=plot, report=report, force=force)
-    keys = parse_keys(by or [])
+    check_outputs(output, items, plot=plot, report=report, force=force)
+    keys, kept = parse_keys(by or []), split_names(keep)
+    if items is not None:
+        _check_items(items)
+    elif kept:
+        raise typer.BadParameter("Columns are kept in the file of --items. Add --items FILE.", param_hint="--keep")
     with warnings_as_lines():
-        quantifier, facts = load_model(model)
+        quantifier, facts = load_model(model, names)
+        show = check_class(show, facts["class_names"])
         source = TableSource(files, encoding=encoding)
-        source.check([key.column for key in keys])
-        inputs = find_inputs(source, facts, text, features, exclude=[key.column for key in keys])
+        others = [*(key.column for key in keys), *([weight] if weight else [])]
+        source.check(others)
+        if items is not None:
+            check_items(source, kept, [key.column for key in keys], quantifier.classes_)
+        inputs = find_inputs(source, facts, text, features, exclude=others)
         label = facts.get("label") if facts.get("label") in source.columns else None
         with progress(f"Reading {source.name}", source.size) as update:
             source.follow = update
-            reading = read_source(quantifier, source, inputs, keys=keys, form=date_format, label=label)
+            reading = read_source(quantifier, source, inputs, keys=keys, form=date_format, label=label, weight=weight)
         _print_rows(reading, source)
-        _warn_of_labels(reading, quantifier, label)
+        _warn_of_labels(reading, facts["class_names"], label)
         with progress("Estimating") as update:
             shares = estimate_shares(
                 quantifier,
@@ -112,14 +147,29 @@ def predict(
                 model=describe_model(model, facts, quantifier),
                 progress=lambda what: update(None, f"Estimating: {what}"),
             )
+    if items is not None:
+        with progress(f"Writing {items}"):
+            source.follow = None
+            number = write_items(items, quantifier, source, reading, shares, keep=kept)
+        note(f"Items: {items} ({number:,} rows)")
     if plot is not None:
         from quanet.report.charts import save_figure, trend_figure
 
-        save_figure(trend_figure(shares), plot)
+        save_figure(trend_figure(shares, focus=show), plot)
         note(f"Chart: {plot}")
-    summary = summarize_shares(shares, settings=command_settings())
+    summary = summarize_shares(shares, settings=command_settings(), focus=show)
     write_report(summary, report)
     write_answer(summary, form, output)
+
+
+def _check_items(path: Path) -> None:
+    from quanet.data.row_writers import check_rows_file
+    from quanet.errors import InvalidSetting
+
+    try:
+        check_rows_file(path)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--items") from None
 
 
 def _print_rows(reading: "GroupedInputs", source: "TableSource") -> None:
@@ -128,12 +178,13 @@ def _print_rows(reading: "GroupedInputs", source: "TableSource") -> None:
     note(f"{len(reading.instances):,} of {source.rows:,} rows{groups}{': ' + skipped if skipped else ''}")
 
 
-def _warn_of_labels(reading: "GroupedInputs", quantifier: "Quantifier", label: str | None) -> None:
+def _warn_of_labels(reading: "GroupedInputs", names: "ClassNames", label: str | None) -> None:
     """Warn if the file has labels that the model does not know."""
     from quanet.data.columns import label_name, nearest_first
 
-    known = [label_name(one) for one in quantifier.classes_.tolist()]
-    unknown = {name: number for name, number in reading.labels.items() if name not in known}
+    known = [label_name(one) for one in names.names.tolist()]
+    written = zip(names.shown(reading.labels), reading.labels.items(), strict=True)
+    unknown = {name: number for shown, (name, number) in written if shown not in known}
     if unknown:
         name = max(unknown, key=lambda one: unknown[one])
         classes = ", ".join(map(repr, nearest_first(name, known)))

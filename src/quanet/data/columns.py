@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import LabelArray
+from quanet.arrays import FloatArray, LabelArray
+from quanet.bags import LARGEST_WEIGHT
 from quanet.errors import InvalidData, brief
 
 if TYPE_CHECKING:
@@ -109,7 +110,11 @@ def _is_label(cells: "pd.Series[Any]") -> bool:
 
 def _is_numeric(cells: "pd.Series[Any]") -> bool:
     values = [cell for cell in cells if not is_missing(cell)]
-    return bool(values) and all(as_number(value) is not None for value in values)
+    if any(as_number(value) is None for value in values):
+        from quanet.data.decimals import comma_style
+
+        return bool(comma_style(values))
+    return bool(values)
 
 
 def is_missing(cell: Any) -> bool:
@@ -163,6 +168,31 @@ def label_names(cells: "pd.Series[Any]", source: "TableSource") -> list[str | No
         except InvalidData as error:
             raise InvalidData(f"{source.place(row)}, column {str(cells.name)!r}: {error}") from None
     return names
+
+
+def numbers_of(cells: "pd.Series[Any]", source: "TableSource") -> list[float | None]:
+    """The cells of a column as numbers, None for those that are not. Decimal commas are detected and reported."""
+    numbers = [as_number(cell) for cell in cells]
+    if any(
+        number is None and isinstance(cell, str) and "," in cell for number, cell in zip(numbers, cells, strict=True)
+    ):
+        from quanet.data.decimals import comma_numbers
+
+        return comma_numbers(cells, source)
+    return numbers
+
+
+def weights_of(cells: "pd.Series[Any]", source: "TableSource") -> FloatArray:
+    """The cells of a column as weights: numbers from 0 up. An error names the row and the cell."""
+    numbers = numbers_of(cells, source)
+    for row, cell, number in zip(cells.index, cells, numbers, strict=True):
+        if number is None or not 0 <= number <= LARGEST_WEIGHT:
+            found = "is empty" if is_missing(cell) else f"is {brief(cell)}"
+            raise InvalidData(
+                f"{source.place(row)}: the weight in column {str(cells.name)!r} {found}. Weights must be numbers "
+                "from 0 up. Correct the row or remove it."
+            )
+    return np.array(numbers, dtype=float)
 
 
 def as_labels(names: Sequence[str]) -> LabelArray:

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.data.duplicates import find_distinct, split_distinct
@@ -35,10 +33,9 @@ class Dataset:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "y", np.asarray(self.y))
-        if _num_samples(self.X) != len(self.y):
-            raise InvalidData(
-                f"X has {_num_samples(self.X)} instances but y has {len(self.y)} labels. They must match."
-            )
+        n = _length(self.X)
+        if n != len(self.y):
+            raise InvalidData(f"X has {n} instances but y has {len(self.y)} labels. They must match.")
         if self.dates is not None:
             object.__setattr__(self, "dates", np.asarray(self.dates))
             if len(self.dates) != len(self.y):
@@ -59,6 +56,8 @@ class Dataset:
 
     def take(self, indices: IntArray) -> "Dataset":
         """The instances at the given positions."""
+        from sklearn.utils import _safe_indexing  # here, because the import takes a second or two
+
         dates = None if self.dates is None else self.dates[indices]
         return Dataset(_safe_indexing(self.X, indices), self.y[indices], self.name, dates)
 
@@ -93,3 +92,12 @@ class Dataset:
         """Drop repeated instances (`quanet.data.duplicates`) and keep the first of each."""
         distinct = find_distinct(self.X)
         return self if distinct is None else self.take(distinct.first)
+
+
+def _length(X: Any) -> int:
+    """Number of instances."""
+    if isinstance(X, list):
+        return len(X)
+    from sklearn.utils.validation import _num_samples
+
+    return int(_num_samples(X))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
-from quanet.data.columns import as_number, is_missing
+from quanet.data.columns import is_missing, numbers_of
 from quanet.errors import InvalidData, brief
 
 if TYPE_CHECKING:
@@ -285,10 +285,7 @@ def _texts(cells: "pd.Series[Any]", column: str, source: "TableSource") -> tuple
 
 def _numbers(cells: "pd.Series[Any]", column: str, source: "TableSource") -> FloatArray:
     found = np.full(len(cells), np.nan)
-    for at, value in enumerate(cells):
-        if value is None:
-            continue
-        number = as_number(value)
+    for at, (value, number) in enumerate(zip(cells, numbers_of(cells, source), strict=True)):
         if number is None and not is_missing(value):
             raise InvalidData(
                 f"{source.place(cells.index[at])}: {brief(value)} in column {column!r} is not a number. "

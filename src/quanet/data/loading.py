@@ -13,7 +13,7 @@ from quanet.data.download import set_aside
 from quanet.data.lequa import BagFiles, check_zip, read_task
 from quanet.data.registry import CATALOGUE, DatasetEntry, find_entry
 from quanet.data.reviews import is_dated, read_dated_reviews, read_imdb, read_labelled_lines, split_by_date
-from quanet.data.table_rows import FORMATS, kind_of
+from quanet.data.table_rows import AUTO, FORMATS, kind_of
 from quanet.data.tables import read_dataset
 from quanet.errors import DownloadFailed, InvalidData
 
@@ -74,7 +74,7 @@ def load_dataset(
     download: bool = True,
     text: str | None = None,
     label: str = "label",
-    encoding: str = "utf-8",
+    encoding: str = AUTO,
     progress: FileProgress | None = None,
 ) -> TrainTest:
     r"""Load a training and a test set, by name or from your own files.
@@ -135,7 +135,7 @@ def fetch_dataset(name: str, *, mirror: str | None = None, progress: FileProgres
     return folder
 
 
-def read_part(path: str | Path, *, text: str | None = None, label: str = "label", encoding: str = "utf-8") -> Dataset:
+def read_part(path: str | Path, *, text: str | None = None, label: str = "label", encoding: str = AUTO) -> Dataset:
     """Labelled instances from one file: a table, lines of label, tab, text (.txt), or dated reviews (.txt)."""
     file = Path(path)
     if kind_of(file) != ".txt":

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -32,11 +31,7 @@ MAX_GROUPS = 100_000  # a column with more values is hardly useful for grouping
 ISO = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ]\d{2}(?::?\d{2}.*)?)?Z?", re.ASCII)
 MONTH, YEAR = re.compile(r"(\d{4})-(\d{2})", re.ASCII), re.compile(r"\d{4}", re.ASCII)  # dates without a day or month
 COARSE = {"month": ("month", "quarter", "year"), "year": ("year",)}  # periods that such a date determines
-COMMON_FORMATS = (  # of dates, for suggestions
-    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d %B %Y", "%B %d, %Y"),
-    *("%d %b %Y", "%b %d, %Y", "%Y-%m-%d", "%m/%Y", "%B %Y", "%b %Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
-    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%a %b %d %H:%M:%S %Y"),
-)
+SPECIAL_FORMATS = {"excel", "unix"}  # see `quanet.data.date_formats`
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +84,8 @@ def period_of(value: Any, period: str, form: str | None = None) -> str:
     ----------
     value : a date, or a string.
     period : day, week, month, quarter or year.
-    form : format of strings, see `strptime`. None: ISO 8601, such as 2024-05-31 or 2024-05-31T12:30; for months and
-        years also 2024-05 and 2024.
+    form : format of strings, see `quanet.data.date_formats`. None: ISO 8601, such as 2024-05-31 or 2024-05-31T12:30;
+        for months and years also 2024-05 and 2024.
 
     Examples
     --------
@@ -107,10 +102,12 @@ def _day(value: Any, period: str, form: str | None) -> date:
         return value.date()
     if isinstance(value, date):
         return value
+    if form is not None:
+        from quanet.data.date_formats import read_day
+
+        return read_day(value, form)
     is_year = isinstance(value, int) and 1000 <= value <= 9999
     text = value.strip() if isinstance(value, str) else str(value) if is_year else ""
-    if form is not None:
-        return datetime.strptime(text, form).date()
     if found := ISO.fullmatch(text):
         return date(*map(int, found.groups()))
     if period in COARSE["month"] and (found := MONTH.fullmatch(text)):
@@ -120,8 +117,27 @@ def _day(value: Any, period: str, form: str | None) -> date:
     raise ValueError("not an ISO 8601 date")
 
 
+def first_day(name: str) -> str:
+    """The first day of a period written by `period_of`.
+
+    Examples
+    --------
+    >>> [first_day(name) for name in ("2024-05-31", "2024-W22", "2024-05", "2024-Q2", "2024")]
+    ['2024-05-31', '2024-05-27', '2024-05-01', '2024-04-01', '2024-01-01']
+    """
+    year, _, rest = name.partition("-")
+    if rest.startswith("W"):
+        return date.fromisocalendar(int(year), int(rest[1:]), 1).isoformat()
+    if rest.startswith("Q"):
+        return date(int(year), 3 * int(rest[1:]) - 2, 1).isoformat()
+    month, _, day = rest.partition("-")
+    return date(int(year), int(month or 1), int(day or 1)).isoformat()
+
+
 def check_date_format(form: str) -> str:
-    """A format for `strptime`. Raises `InvalidSetting` if it is invalid."""
+    """A format for `strptime`, or "excel" or "unix". Raises `InvalidSetting` if it is invalid."""
+    if form in SPECIAL_FORMATS:
+        return form
     try:
         datetime.strptime(datetime(2024, 5, 31).strftime(form), form)
     except (ValueError, re.error) as error:
@@ -132,24 +148,14 @@ def check_date_format(form: str) -> str:
     return form
 
 
-def _matching_formats(text: str, besides: str | None) -> list[str]:
-    """Common formats that can parse a date, except `besides`."""
-    found = []
-    for form in COMMON_FORMATS:
-        with suppress(ValueError):
-            datetime.strptime(text, form)
-            if form != besides:
-                found.append(form)
-    return found
-
-
 class Groups:
     """Groups of rows, collected over several tables. Each group gets a number when it first occurs.
 
     Parameters
     ----------
     keys : what to group by; without keys, all rows are one group.
-    form : format of dates, see `period_of`.
+    form : format of dates, see `period_of`. None: ISO 8601, or else the only format that fits the first dates of a
+        column; a warning reports it.
 
     Attributes
     ----------
@@ -161,6 +167,7 @@ class Groups:
         self.form = form
         self.numbers: dict[tuple[str, ...], int] = {}
         self._known: list[dict[tuple[type, Any], str]] = [{} for _ in keys]
+        self._forms = [form for _ in keys]
 
     @property
     def found(self) -> list[tuple[str, ...]]:
@@ -201,6 +208,7 @@ class Groups:
     def _values(self, at: int, cells: "pd.Series[Any]", source: "TableSource | None") -> list[str | None]:
         """The value of a key for every row, computed once for every distinct cell."""
         known, key = self._known[at], self.keys[at]
+        new = not known
         if len(known) > MAX_GROUPS:  # such as times in seconds, which would fill the memory
             known.clear()
         values: list[str | None] = []
@@ -215,12 +223,28 @@ class Groups:
             except KeyError:
                 pass
             except TypeError:  # raises for a list or an object, which has no name
-                self._named(cell, key, row, source)
-            known[kind, cell] = self._named(cell, key, row, source)
+                self._named(cell, at, row, source)
+            try:
+                known[kind, cell] = self._named(cell, at, row, source)
+            except InvalidData:
+                if not new or not self._detect(at, cells, row, source):
+                    raise
+                known.clear()
+                return self._values(at, cells, source)
             values.append(known[kind, cell])
         return values
 
-    def _named(self, cell: Any, key: Key, row: int, source: "TableSource | None") -> str:
+    def _detect(self, at: int, cells: "pd.Series[Any]", row: int, source: "TableSource | None") -> bool:
+        """Detect the format of the dates in a column, once. Raises `InvalidData` if several formats fit."""
+        if self._forms[at] is not None or not self.keys[at].period:
+            return False
+        from quanet.data.date_formats import detect_column
+
+        self._forms[at] = detect_column(cells, row, self.keys[at], source)
+        return self._forms[at] is not None
+
+    def _named(self, cell: Any, at: int, row: int, source: "TableSource | None") -> str:
+        key = self.keys[at]
         where = f"row {row + 1}" if source is None else source.place(row)
         if not key.period:
             try:
@@ -228,22 +252,29 @@ class Groups:
             except InvalidData as error:
                 raise InvalidData(f"{where}, column {key.column!r}: {error}") from None
         try:
-            return period_of(cell, key.period, self.form)
+            return period_of(cell, key.period, self._forms[at])
         except ValueError:
-            raise InvalidData(
-                f"{where}: {brief(cell)} in column {key.column!r} {self._date_problem(cell, key.period)}"
-            ) from None
+            problem = _date_problem(cell, key.period, self._forms[at])
+            raise InvalidData(f"{where}: {brief(cell)} in column {key.column!r} {problem}") from None
 
-    def _date_problem(self, cell: Any, period: str) -> str:
-        """Why a date cannot be parsed, and what to do."""
-        text = str(cell).strip() if isinstance(cell, str | int) else ""
-        coarse = "month" if MONTH.fullmatch(text) else "year" if YEAR.fullmatch(text) else ""
-        if coarse and self.form is None and period not in COARSE[coarse]:
-            return f"is a {coarse} and does not determine the {period}. Group by {' or '.join(COARSE[coarse])}."
-        wanted = f"a date in the format {self.form}" if self.form else "a date in ISO 8601, such as 2024-05-31"
-        formats = [f"'{form}'" for form in _matching_formats(text, self.form)][:3]
-        advice = f"Set --date-format: {' or '.join(formats)}." if formats else "Correct it, or set --date-format."
-        return f"is not {wanted}. {advice}"
+
+def _date_problem(cell: Any, period: str, form: str | None) -> str:
+    """Why a date cannot be parsed, and what to do."""
+    from quanet.data.date_formats import fitting_formats
+
+    text = str(cell).strip() if isinstance(cell, str | int) else ""
+    coarse = "month" if MONTH.fullmatch(text) else "year" if YEAR.fullmatch(text) else ""
+    if coarse and form is None and period not in COARSE[coarse]:
+        return too_coarse(coarse, period)
+    wanted = f"a date in the format {form}" if form else "a date in ISO 8601, such as 2024-05-31"
+    formats = [f"'{found}'" for found in fitting_formats(text) if found != form][:3]
+    advice = f"Set --date-format: {' or '.join(formats)}." if formats else "Correct it, or set --date-format."
+    return f"is not {wanted}. {advice}"
+
+
+def too_coarse(kind: str, period: str) -> str:
+    """Why a month or a year is in no such period, and what to do."""
+    return f"is a {kind} and does not determine the {period}. Group by {' or '.join(COARSE[kind])}."
 
 
 def group_codes(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
+from quanet.data.eval_logs import harness_rows
 from quanet.errors import InvalidData
 
 Cells: TypeAlias = Sequence[Any]
@@ -18,14 +19,18 @@ SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)  # an escape sequence in J
 
 def json_rows(name: str, lines: Iterator[str]) -> tuple[list[str], PickColumns]:
     """Columns and rows of JSON lines: one object per line."""
-    objects = _objects(name, lines)
+    return rows_of_objects(name, harness_rows(name, _objects(name, lines)), "one JSON object per line")
+
+
+def rows_of_objects(name: str, objects: Iterator[dict[str, Any]], needed: str) -> tuple[list[str], PickColumns]:
+    """Columns and rows of objects; the first objects have all columns. `needed` describes the file, for messages."""
     first = list(islice(objects, PEEKED_ROWS))
     if not first:
-        raise InvalidData(f"{name} is empty. It needs one JSON object per line.")
+        raise InvalidData(f"{name} is empty. It needs {needed}.")
     columns = list(dict.fromkeys(key for row in first for key in row))
 
     def pick(wanted: Sequence[str]) -> Iterator[Cells]:
-        return (tuple([_or_none(row.get(column)) for column in wanted]) for row in chain(first, objects))
+        return (tuple([cell_or_none(row.get(column)) for column in wanted]) for row in chain(first, objects))
 
     return columns, pick
 
@@ -40,20 +45,20 @@ def _objects(name: str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
             raise InvalidData(
                 f"{name}, line {number} is not JSON: {reason}. Write one object per line. "
-                "jq -c '.[]' converts a JSON array to lines."
+                "A file with one JSON array is called .json."
             ) from None
         if not isinstance(row, dict):
             raise InvalidData(f"{name}, line {number} is JSON but not an object. Write one object per line.")
-        yield _replace_surrogates(row) if SURROGATE.search(line) else row
+        yield replace_surrogates(row) if SURROGATE.search(line) else row
 
 
-def _replace_surrogates(value: Any) -> Any:
+def replace_surrogates(value: Any) -> Any:
     """Replace unpaired surrogates, which are not characters, as UTF-8 decoders do."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
-    return [_replace_surrogates(item) for item in value] if isinstance(value, list) else value
+        return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
+    return [replace_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
 def parquet_rows(name: str, stream: Any, raw: Any) -> tuple[list[str], PickColumns, Callable[[], int]]:
@@ -74,7 +79,7 @@ def parquet_rows(name: str, stream: Any, raw: Any) -> tuple[list[str], PickColum
         nonlocal done
         for batch in file.iter_batches(batch_size=8192, columns=list(wanted)):
             # pyarrow returns columns in the order of the file.
-            parts = [map(_or_none, _cells(batch.column(column), column, name)) for column in wanted]
+            parts = [map(cell_or_none, _cells(batch.column(column), column, name)) for column in wanted]
             done += len(batch)
             yield from zip(*parts, strict=True) if parts else ((),) * len(batch)
 
@@ -92,6 +97,6 @@ def _cells(column: Any, title: str, name: str) -> list[Any]:
         ) from None
 
 
-def _or_none(value: Any) -> Any:
+def cell_or_none(value: Any) -> Any:
     """A cell, or None if it is empty: null, NaN, an empty string."""
     return None if value is None or value == "" or value != value else value

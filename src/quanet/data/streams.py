@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import check_columns
 from quanet.data.records import PEEKED_ROWS, Cells
-from quanet.data.table_rows import READ_ERRORS, STDIN, TableRows, check_encoding, open_rows
+from quanet.data.table_rows import (
+    AUTO,
+    READ_ERRORS,
+    STDIN,
+    TableRows,
+    check_encoding,
+    is_file,
+    open_rows,
+    split_address,
+)
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
@@ -23,12 +32,14 @@ MAX_CHARACTERS = 2**22  # in a chunk, so that chunks of long texts have fewer ro
 class TableSource:
     r"""Rows of one or several tables, read as one.
 
-    Cells of CSV and TSV are strings. Cells of JSON lines and Parquet keep their types. An empty cell is None.
+    Cells of CSV and TSV are strings. Cells of other formats keep their types. An empty cell is None.
 
     Parameters
     ----------
-    files : names, patterns such as ``reviews-*.csv``, or ``-`` for standard input.
-    encoding : of CSV, TSV and JSON lines.
+    files : names, patterns such as ``reviews-*.csv``, or ``-`` for standard input. A sheet of a workbook, a table of a
+        database or a query follows after #: ``book.xlsx#March``, ``store.db#reviews``,
+        ``store.db#select text, date from reviews``.
+    encoding : of CSV, TSV and JSON. "auto": UTF-8 if the file is valid UTF-8, else detected and reported.
 
     Attributes
     ----------
@@ -47,7 +58,7 @@ class TableSource:
     (['text', 'stars'], ['5', '1', '5', '1'])
     """
 
-    def __init__(self, files: Iterable[str | Path], *, encoding: str = "utf-8") -> None:
+    def __init__(self, files: Iterable[str | Path], *, encoding: str = AUTO) -> None:
         self.files = resolve(files)
         self.encoding = check_encoding(encoding)
         self.rows = 0
@@ -70,9 +81,14 @@ class TableSource:
         return self._peeked()[0].columns
 
     @property
+    def facts(self) -> dict[str, str]:
+        """Encoding and delimiter of the first table, if it is a text file."""
+        return dict(self._peeked()[0].facts)
+
+    @property
     def size(self) -> int | None:
         """Bytes of all files; None if standard input is one of them."""
-        return None if STDIN in self.files else sum(Path(file).stat().st_size for file in self.files)
+        return None if STDIN in self.files else sum(map(_size, self.files))
 
     @property
     def position(self) -> int:
@@ -108,7 +124,7 @@ class TableSource:
                         self.follow(self.position)
                     yield _frame(wanted, part, start=self.rows)
                     self.rows += len(part)
-            self._done += 0 if file == STDIN else Path(file).stat().st_size
+            self._done += 0 if file == STDIN else _size(file)
             self._current = None
         if not self.rows:
             raise InvalidData(f"{self.name} has no rows.")
@@ -167,25 +183,33 @@ def resolve(files: Iterable[str | Path]) -> list[str]:
     """Names of files, with patterns replaced by the files that match, sorted."""
     found: list[str] = []
     for file in map(str, files):
-        if file == STDIN or Path(file).exists() or not glob.has_magic(file):
+        path, part = split_address(file)
+        if file == STDIN or path.exists() or not glob.has_magic(str(path)):
             found.append(file)
             continue
+        # A pattern may contain # itself.
         matches = sorted(glob.glob(file, recursive=True))  # noqa: PTH207
+        if not matches and part:
+            matches = [f"{match}#{part}" for match in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207
         if not matches:
             raise InvalidData(f"No file matches {file!r}.")
         found += matches
     for file in found:
-        if file != STDIN and not Path(file).exists():
-            raise InvalidData(f"The file {file} does not exist.{_suggestion(file)}")
+        path, _ = split_address(file)
+        if file != STDIN and not path.exists():
+            raise InvalidData(f"The file {path} does not exist.{_suggestion(path)}")
     if found.count(STDIN) > 1:
         raise InvalidData("Standard input (-) can be read only once.")
     return found
 
 
-def _suggestion(name: str) -> str:
+def _size(file: str) -> int:
+    return split_address(file)[0].stat().st_size
+
+
+def _suggestion(path: Path) -> str:
     """A question that names the file with the most similar name in the same folder."""
-    path = Path(name)
-    names = [file.name for file in path.parent.iterdir() if file.is_file()] if path.parent.is_dir() else []
+    names = [file.name for file in path.parent.iterdir() if is_file(file)] if path.parent.is_dir() else []
     near = get_close_matches(path.name, names, n=1, cutoff=0.8)
     return f" Did you mean {path.parent / near[0]}?" if near else ""
 

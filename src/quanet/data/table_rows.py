@@ -1,31 +1,38 @@
-"""Open one table as rows: CSV, TSV, JSON lines or Parquet, compressed or not, from a file or standard input.
+"""Open one table as rows: delimited text, JSON, Parquet, a sheet of a workbook, a table of a database.
 
 Rows are read one at a time, so that a file may be larger than memory. An empty cell is None.
 """
 
 import bz2
+import codecs
 import csv
 import gzip
 import io
 import lzma
-import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
-from quanet.data.records import Cells, PickColumns, json_rows, parquet_rows
+from quanet.data.eval_logs import inspect_archive
+from quanet.data.records import Cells, PickColumns, json_rows, parquet_rows, rows_of_objects
 from quanet.errors import InvalidData, InvalidSetting
 
-FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
-SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+WORKBOOKS = (".xlsx", ".xlsm")
+DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")
+FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".eval", *WORKBOOKS, *DATABASES)
+SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")  # that cannot be read
+WITH_PARTS = (*WORKBOOKS, *DATABASES, ".json")  # files that hold several tables
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 STDIN = "-"
 DELIMITERS = ",;\t|"
 MAX_CELL = 2**30  # characters; the default of Python's csv module is too short for some documents
+AUTO = "auto"  # the encoding is detected
+HEAD = 2**20  # bytes that the encoding is detected from
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # raised for truncated and invalid archives
@@ -43,6 +50,7 @@ class TableRows:
     pick : given names of columns, returns their cells, row by row; call it once.
     file : closed by `close`.
     bytes_read : returns the bytes read so far; None: the position in the file.
+    facts : encoding and delimiter of a text file.
     """
 
     name: str
@@ -50,6 +58,7 @@ class TableRows:
     pick: PickColumns
     file: Any
     bytes_read: Callable[[], int] | None = None
+    facts: tuple[tuple[str, str], ...] = ()
 
     @property
     def position(self) -> int:
@@ -78,39 +87,80 @@ def kind_of(path: Path) -> str:
 def check_kind(path: Path) -> str:
     """The suffix of a table. Raises `InvalidData` if the format is unknown."""
     kind = kind_of(path)
+    if kind in (*WORKBOOKS, *DATABASES) and path.suffix.lower() in COMPRESSIONS:
+        raise InvalidData(f"{path} is compressed, which works only for CSV, TSV, JSON and Parquet. Decompress it.")
     if kind in FORMATS:
         return kind
     suffixes = ", ".join(FORMATS)
     if kind in SPREADSHEETS:
-        raise InvalidData(f"{path} is a spreadsheet. Save its sheet as CSV (UTF-8); quanet reads {suffixes}.")
+        raise InvalidData(f"{path} is a spreadsheet in another format. Save it as .xlsx or CSV.")
     raise InvalidData(f"{path} has an unknown format: its name ends in none of {suffixes}. Rename or convert it.")
+
+
+def split_address(file: str) -> tuple[Path, str]:
+    """The file and what is wanted of it: ``book.xlsx#March``, ``store.db#reviews``, ``store.db#select ...``.
+
+    A file whose name contains # takes precedence.
+
+    Examples
+    --------
+    >>> path, part = split_address("book.xlsx#March")
+    >>> str(path), part
+    ('book.xlsx', 'March')
+    """
+    path = Path(file)
+    if "#" not in file or is_file(path):
+        return path, ""
+    ends = [at for at, character in enumerate(file) if character == "#"]
+    end = next((at for at in ends if is_file(Path(file[:at]))), ends[0])
+    return Path(file[:end]), file[end + 1 :].strip()
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file of this name exists; False for names that no file can have, such as a long query."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def open_rows(file: str, *, encoding: str) -> TableRows:
     """Open a table. The format follows from the suffix of a file, or from the first bytes of standard input (``-``)."""
     if file == STDIN:
-        return _open_standard_input(encoding)
-    path = Path(file)
+        from quanet.data.standard_input import open_standard_input
+
+        return open_standard_input(_rows, encoding)
+    path, part = split_address(file)
     if path.is_dir():
-        raise InvalidData(f"{file} is a folder. Pass the files in it, such as '{path / '*.csv'}'.")
+        raise InvalidData(f"{path} is a folder. Pass the files in it, such as '{path / '*.csv'}'.")
     if not path.is_file():
-        raise InvalidData(f"The file {file} does not exist.")
+        raise InvalidData(f"The file {path} does not exist.")
     kind = check_kind(path)
+    if part and kind not in WITH_PARTS:
+        raise InvalidData(f"{path} has no sheets or tables. Leave out {'#' + part!r}.")
+    if kind in WORKBOOKS:
+        from quanet.data.workbooks import sheet_rows
+
+        return TableRows(*sheet_rows(path, part))
+    if kind in DATABASES:
+        from quanet.data.databases import database_rows
+
+        return TableRows(*database_rows(path, part))
     try:
         raw = path.open("rb")
         try:
-            return _rows(file, kind, _decompressed(raw, path.suffix.lower()), encoding, raw)
+            return _rows(str(path), kind, _decompressed(raw, path.suffix.lower()), encoding, raw, part)
         except BaseException:
             raw.close()
             raise
     except READ_ERRORS as error:
-        raise InvalidData(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+        raise InvalidData(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def check_encoding(encoding: str) -> str:
-    """The name of a text encoding. Raises `InvalidSetting` if it is unknown."""
+    """The name of a text encoding, or "auto". Raises `InvalidSetting` if it is unknown."""
     try:
-        if SAMPLE_TEXT.encode(encoding).decode(encoding) == SAMPLE_TEXT:
+        if encoding == AUTO or SAMPLE_TEXT.encode(encoding).decode(encoding) == SAMPLE_TEXT:
             return encoding
     except (LookupError, ValueError):  # unknown, or not an encoding of text
         pass
@@ -126,49 +176,54 @@ def _decompressed(raw: Any, suffix: str) -> IO[bytes]:
     return raw if opener is None else opener(raw, "rb")
 
 
-def _open_standard_input(encoding: str) -> TableRows:
-    name = "standard input"
-    stream: Any = sys.stdin.buffer
-    head = getattr(stream, "read1", stream.read)(2**16)
-    whole: Any = io.BufferedReader(_Joined(head, stream))
-    if head.startswith(b"\x1f\x8b"):
-        whole = gzip.GzipFile(fileobj=whole)
-        head = whole.peek(2**16)
-    if head.startswith(b"PAR1"):  # its index is at the end of the file
-        return _rows(name, ".parquet", io.BytesIO(whole.read()), encoding, whole)
-    return _rows(name, ".jsonl" if head.lstrip()[:1] == b"{" else ".csv", whole, encoding, whole)
-
-
-class _Joined(io.RawIOBase):
-    """Bytes that were already read, followed by the rest of their stream."""
-
-    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
-        self.head, self.stream = head, stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        content = self.head[: len(buffer)] or getattr(self.stream, "read1", self.stream.read)(len(buffer))
-        self.head = self.head[len(buffer) :]
-        buffer[: len(content)] = content
-        return len(content)
-
-
-def _rows(name: str, kind: str, stream: IO[bytes], encoding: str, file: Any) -> TableRows:
+def _rows(name: str, kind: str, stream: IO[bytes], encoding: str, file: Any, part: str = "") -> TableRows:
     if kind == ".parquet":
         columns, pick, bytes_read = parquet_rows(name, stream, file)
         return TableRows(name, columns, pick, file, bytes_read)
+    if kind == ".eval":
+        return TableRows(name, *rows_of_objects(name, iter(inspect_archive(name, stream)), "samples"), file)
+    if encoding == AUTO:
+        stream, encoding = _detected(stream, name)
+    if kind == ".json":
+        from quanet.data.json_arrays import json_array_rows
+
+        return TableRows(name, *json_array_rows(name, stream, encoding, part), file, facts=(("encoding", encoding),))
     lines = _lines(stream, encoding, name)
     if kind in {".jsonl", ".ndjson"}:
-        return TableRows(name, *json_rows(name, lines), file)
-    return _delimited(name, lines, file)
+        return TableRows(name, *json_rows(name, lines), file, facts=(("encoding", encoding),))
+    return _delimited(name, lines, file, encoding)
+
+
+def _detected(stream: IO[bytes], name: str) -> tuple[IO[bytes], str]:
+    """The stream from its start, and its encoding: UTF-8 if the first bytes are valid UTF-8."""
+    head = b""
+    with suppress(*READ_ERRORS):  # raised again when the rows are read
+        while len(head) < HEAD and (content := stream.read(2**16)):
+            head += content
+    if stream.seekable():
+        stream.seek(0)
+    else:
+        from quanet.data.standard_input import joined
+
+        stream = joined(head, stream)
+    try:
+        # The last character may be cut in two.
+        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
+        if b"\0" not in head:
+            return stream, "utf-8"
+    except UnicodeDecodeError:
+        pass
+    from quanet.data.encodings import detect_encoding
+
+    return stream, detect_encoding(head, name)
 
 
 def _lines(stream: IO[bytes], encoding: str, name: str) -> Iterator[str]:
     """Decoded lines. Raises `InvalidData` for a line that cannot be decoded."""
     if "\n,".encode(encoding) != b"\n,":  # a line break takes several bytes, as in UTF-16
-        yield from _wide_lines(stream, encoding, name)
+        from quanet.data.encodings import wide_lines
+
+        yield from wide_lines(stream, encoding, name)
         return
     for number, line in enumerate(stream, 1):
         if number == 1:
@@ -185,32 +240,17 @@ def _lines(stream: IO[bytes], encoding: str, name: str) -> Iterator[str]:
             ) from None
 
 
-def _wide_lines(stream: IO[bytes], encoding: str, name: str) -> Iterator[str]:
-    number = 0
-    decoded = io.TextIOWrapper(stream, encoding=encoding, newline="")
-    try:
-        for line in decoded:
-            number += 1
-            yield line
-    except UnicodeError as error:
-        reason = getattr(error, "reason", error)
-        raise InvalidData(
-            f"{name}, after line {number}: not valid {encoding} ({reason}). Specify the encoding: --encoding."
-        ) from None
-    finally:
-        if not stream.closed:
-            decoded.detach()  # the caller closes the stream
-
-
-def _delimited(name: str, lines: Iterator[str], file: Any) -> TableRows:
+def _delimited(name: str, lines: Iterator[str], file: Any, encoding: str) -> TableRows:
     first = next(lines, "")
     if not first.strip():
         raise InvalidData(f"{name} is empty. It needs a line of column names and at least one row.")
     csv.field_size_limit(max(MAX_CELL, csv.field_size_limit()))  # one limit for all readers
-    reader = csv.reader(chain([first], lines), delimiter=_delimiter(first), strict=True)
+    delimiter = _delimiter(first)
+    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     rows = _checked(reader, name)
     columns = [column.strip() for column in next(rows)]
-    return TableRows(name, columns, lambda wanted: _picked(rows, columns, wanted, name), file)
+    facts = (("encoding", encoding), ("delimiter", {"\t": "tab"}.get(delimiter, delimiter)))
+    return TableRows(name, columns, lambda wanted: _picked(rows, columns, wanted, name), file, facts=facts)
 
 
 def _delimiter(header: str) -> str:

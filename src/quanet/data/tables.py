@@ -7,34 +7,39 @@ from typing import TYPE_CHECKING, Any
 from quanet.arrays import FloatArray, LabelArray
 from quanet.data.columns import as_number, check_columns, is_missing
 from quanet.data.dataset import Dataset
+from quanet.data.decimals import UNCLEAR, comma_style, read_number
 from quanet.data.streams import TableSource
-from quanet.data.table_rows import check_kind
+from quanet.data.table_rows import AUTO, check_kind, split_address
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encoding: str = "utf-8") -> "pd.DataFrame":
-    """Read a table: .csv, .tsv, .jsonl (.ndjson) or .parquet, also compressed (.gz, .bz2, .xz, .zst).
+def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encoding: str = AUTO) -> "pd.DataFrame":
+    """Read a table: CSV, TSV, JSON, JSON lines, Parquet; a sheet of a workbook; a table or query of a database.
+
+    Endings are .csv, .tsv, .json, .jsonl (.ndjson) and .parquet, also compressed (.gz, .bz2, .xz, .zst); .xlsx (.xlsm)
+    for Excel; .sqlite (.sqlite3, .db) and .duckdb.
 
     The commands use the same reader. It finds the delimiter of a CSV file in the header, and only an empty cell is
-    missing. A column of a CSV file is numeric if all its cells are numbers; there, NA, nan, null and none are missing,
-    too.
+    missing. A column of a CSV file is numeric if all its cells are numbers, also with decimal commas; there, NA, nan,
+    null and none are missing, too.
 
     Parameters
     ----------
-    path : the file.
+    path : the file; with the sheet, table or query after #, as in ``book.xlsx#March`` or
+        ``store.db#select text, label from reviews``.
     columns : columns to read; all of them must exist. Default: all columns.
-    encoding : of CSV, TSV and JSON lines.
+    encoding : of CSV, TSV and JSON. "auto": UTF-8 if the file is valid UTF-8, else detected; a warning reports it.
     """
     import pandas as pd
 
-    file = Path(path)
+    file, _ = split_address(str(path))
     kind = check_kind(file)
     if not file.is_file():
         raise InvalidData(f"The file {file} does not exist.")
-    source = TableSource([str(file)], encoding=encoding)
+    source = TableSource([str(path)], encoding=encoding)
     cells = source.read(source.columns if columns is None else columns)
     typed = {name: _typed(cells[name], untyped=kind in {".csv", ".tsv"}) for name in cells.columns}
     return pd.DataFrame(typed, columns=cells.columns).reset_index(drop=True)
@@ -49,6 +54,8 @@ def _typed(cells: "pd.Series[Any]", *, untyped: bool) -> "pd.Series[Any]":
         return cells == "True"
     if untyped and present and all(as_number(cell) is not None for cell in present):
         return pd.to_numeric(cells.where(cells.isin(present)), errors="coerce")
+    if untyped and (style := comma_style(present)) and style != UNCLEAR:
+        return pd.Series([read_number(cell, style) for cell in cells], index=cells.index, dtype=float)
     if not untyped and present and all(isinstance(cell, bool | int | float) for cell in present):
         return pd.Series(cells.tolist(), index=cells.index).infer_objects()
     return cells
@@ -60,7 +67,7 @@ def read_dataset(
     text: str | None = None,
     label: str = "label",
     date: str = "date",
-    encoding: str = "utf-8",
+    encoding: str = AUTO,
 ) -> Dataset:
     """Labelled instances from a table. Raises `InvalidData` if a cell is empty.
 

@@ -147,10 +147,11 @@ def _by_state(groups: Interval | None) -> str:
 def _advice(total: Drift, worst: Drift) -> str:
     labels = f"About {int(worst.labels):,} random labels"
     if total.state == "trusted":
-        return f"{labels} of such a group would settle its shares: use refine."
+        return f"{labels} of such a group would settle its shares: quanet label plan, then quanet refine."
     if total.state == "widened":
-        return f"{labels} would settle it: use refine."
-    return f"Do not rely on the estimate. {labels} would settle it: use refine, or train on similar data."
+        return f"{labels} would settle it: quanet label plan, then quanet refine."
+    how = "quanet label plan, then quanet refine; or train on similar data"
+    return f"Do not rely on the estimate. {labels} would settle it: {how}."
 
 
 def _quoted(

@@ -30,7 +30,7 @@ class BagMeans:
     ----------
     means : (b, e).
     spreads : (b,) variance of the instances of a bag, summed over the dimensions.
-    repeats : (b,) sum of the squared shares of the bag's instances: 1 / n if all are different.
+    repeats : (b,) sum of the squared shares of the bag's instances: 1 / n if all are different and weigh the same.
     """
 
     means: FloatArray
@@ -53,9 +53,10 @@ class BagMeans:
 
 
 def membership(bags: Bags, n: int) -> csr_matrix:
-    """Each instance's share of each bag: (b, n), sparse."""
+    """Each instance's share of the weight of each bag: (b, n), sparse."""
     bags.check_pool(n)
-    shares = np.repeat(1 / bags.sizes, bags.sizes)
+    weights = bags.relative_weights
+    shares = weights / np.bincount(bags.owners, weights)[bags.owners]
     matrix = csr_matrix((shares, bags.flat, np.concatenate([[0], np.cumsum(bags.sizes)])), shape=(len(bags), n))
     matrix.sum_duplicates()
     return matrix
@@ -126,21 +127,38 @@ class Profile:
 
     def compare(self, bags: BagMeans) -> BagDistances:
         """The distances of bags."""
+        prevalences, excesses = self._nearest(bags)
+        by_chance = bags.repeats * bags.spreads + prevalences**2 / self.counts @ self.traces
+        return self._distances(excesses, by_chance)
+
+    def compare_pairs(self, bags: BagMeans, first: IntArray, second: IntArray) -> BagDistances:
+        """The distances (q,) between bags at two positions (q,) each, beyond what their prevalences explain.
+
+        It is 0 on average if both bags differ from the training data in the same way.
+        """
+        prevalences, excesses = self._nearest(bags)
+        chance = bags.repeats * bags.spreads
+        by_class = (prevalences[first] - prevalences[second]) ** 2 / self.counts
+        return self._distances(
+            excesses[first] - excesses[second], chance[first] + chance[second] + by_class @ self.traces
+        )
+
+    def _nearest(self, bags: BagMeans) -> tuple[FloatArray, FloatArray]:
+        """Prevalences (b, k) of the nearest mixtures, without the noise of the training means; excesses (b, e)."""
         k, total = len(self.means), float(np.trace(self.covariance))
-        # The nearest mixture, without the noise of the training means.
         gram = self.means @ self.means.T - np.diag(self.traces / self.counts)
         gram += 1e-6 * max(float(np.trace(gram)), total) * np.eye(k)
         system = np.block([[gram, np.ones((k, 1))], [np.ones((1, k)), np.zeros((1, 1))]])
         wanted = np.concatenate([bags.means @ self.means.T, np.ones((len(bags.means), 1))], axis=1)
         prevalences = project(np.linalg.solve(system, wanted.T).T[:, :k])
-        excesses = bags.means - prevalences @ self.means
-        by_class = prevalences**2 / self.counts
-        by_chance = bags.repeats * bags.spreads + by_class @ self.traces
-        across = float(np.trace(self._across))
-        by_chance *= across / total
+        return prevalences, bags.means - prevalences @ self.means
+
+    def _distances(self, excesses: FloatArray, by_chance: FloatArray) -> BagDistances:
+        """Distances from excesses (b, e) and what chance contributes to their squares (b,), in all directions."""
+        total, across = float(np.trace(self.covariance)), float(np.trace(self._across))
+        by_chance = by_chance * (across / total)
         distances = ((excesses**2).sum(axis=1) - by_chance) / total
-        deviations = self.noise / max(across, 1e-12) * by_chance
-        return BagDistances(distances, deviations, excesses)
+        return BagDistances(distances, self.noise / max(across, 1e-12) * by_chance, excesses)
 
 
 def share_between(distances: FloatArray, deviations: FloatArray, least: float = 0.0) -> FloatArray:

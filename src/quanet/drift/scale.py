@@ -95,7 +95,7 @@ class DriftScale:
         """Distances of bags of a pool with descriptions (n, e), as measured, and after sharing information, (b,)."""
         assert self.profile is not None
         measured = self.profile.compare(BagMeans.of(descriptions, bags))
-        whole = self.profile.compare(BagMeans.of(descriptions, Bags([bags.flat])))
+        whole = self.profile.compare(BagMeans.of(descriptions, Bags([bags.flat], weights=bags.weights)))
         return measured, share_between(measured.distances, measured.deviations, float(whole.deviations[0]))
 
     def variance(self, distances: FloatArray, estimates: FloatArray, most_unseen: FloatArray) -> FloatArray:

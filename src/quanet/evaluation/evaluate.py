@@ -54,7 +54,7 @@ def evaluate(
     bags = protocol.draw(check_labels(y, _num_samples(X)), rng=rng, classes=quantifier.classes_)
     return Results(
         bags.prevalences,
-        quantifier.predict_bags(X, bags),
+        np.asarray(quantifier.predict_bags(X, bags)),
         quantifier.classes_,
         bags.sizes,
         bags.labels,

@@ -10,6 +10,7 @@ from scipy import stats
 from quanet.arrays import FloatArray, IntArray
 from quanet.errors import InvalidData
 from quanet.parameters import between, whole
+from quanet.uncertainty.differences import holm
 
 
 def paired_t_test(first: ArrayLike, second: ArrayLike) -> FloatArray:
@@ -105,22 +106,6 @@ def can_be_too_wide(bags: int, level: float, alpha: float) -> bool:
     (False, True)
     """
     return coverage_test(np.ones((bags, 1)), level)[0] < alpha
-
-
-def holm(p: ArrayLike) -> FloatArray:
-    """p-values of several tests, adjusted for multiple testing (Holm 1979): (m,) -> (m,).
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
-    values = np.asarray(p, dtype=float)
-    order = np.argsort(values, kind="stable")
-    adjusted = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
-    result = np.empty_like(values)
-    result[order] = np.minimum(adjusted, 1.0)
-    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

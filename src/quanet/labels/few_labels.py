@@ -1,12 +1,4 @@
-r"""Refine an estimate with a few labels of the bag itself: valid under any drift.
-
-With posteriors f of all N instances and labels y of n random ones,
-
-.. math:: \hat p = \lambda \bar f_N + \frac1n \sum_{i \in L} (y_i - \lambda f_i)
-
-is unbiased even if the posteriors are wrong, because the labelled instances measure their error. This is the
-prediction-powered estimate; λ minimizes its variance.
-"""
+"""Refine an estimate with a few labels of the bag itself: valid under any drift."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,11 +17,11 @@ from quanet.labels.label_em import (
     likelihood_ratios,
     responsibilities,
 )
+from quanet.labels.prediction_powered import LabelDesign, prediction_powered
 from quanet.parameters import check_level, one_of
 from quanet.simplex import encode, project
 
 MIN_LABELS = 10  # fewer labels give no usable interval
-PSEUDO = 0.5  # false positives and false negatives added to the labelled instances when their variance is estimated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +36,7 @@ class Refined:
     method : "prediction-powered" or "em".
     weight : λ, the weight of the posteriors: 0 if they are unrelated to the labels.
     n_labelled : number of labels used.
+    effective : (k,) number of random labels whose plain share has the same variance; NaN for "em".
     """
 
     classes: LabelArray
@@ -54,6 +47,7 @@ class Refined:
     method: str
     weight: float
     n_labelled: int
+    effective: FloatArray
 
     def __str__(self) -> str:
         lines = zip(self.classes.tolist(), self.estimate, self.lower, self.upper, strict=True)
@@ -67,7 +61,10 @@ def refine(
     y_labelled: ArrayLike,
     *,
     level: float = 0.95,
+    design_weights: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    weights_labelled: ArrayLike | None = None,
     method: Literal["prediction-powered", "em"] = "prediction-powered",
 ) -> Refined:
     """Prevalences of a bag from a quantifier's posteriors and a few labels of the bag's own instances.
@@ -78,7 +75,10 @@ def refine(
     X : the whole bag, including the labelled instances.
     X_labelled, y_labelled : a random part of the bag and its labels, or the instances chosen by `plan_labels`.
     level : confidence level.
-    weights : weights of the labelled instances if they are not a simple random part: those of `plan_labels`.
+    design_weights : (n,) instances that each labelled one represents, if they are not a simple random part; from
+        `plan_labels`.
+    strata : (n,) strata that the labelled instances were drawn from, as integers; from `plan_labels`.
+    weights, weights_labelled : exposure of the instances of X and of X_labelled, such as views: shares of exposure.
     method : "prediction-powered", whose interval is valid under any drift; or "em", maximum likelihood with the labels
         fixed, which is narrower under prior shift and wrong under other drift. The interval of "em" includes the
         uncertainty of the calibration on held-out instances. For quantifiers without held-out instances, such as CC, it
@@ -99,8 +99,8 @@ def refine(
     array([0.56, 0.44])
     >>> part = np.random.default_rng(2).permutation(2000)[:100]
     >>> print(refine(quantifier, X, X[part], y[part]))
-    0: 79.8% (73.4% to 86.2%)
-    1: 20.2% (13.8% to 26.6%)
+    0: 79.8% (73.0% to 85.2%)
+    1: 20.2% (14.8% to 27.0%)
     """
     check_level(level)
     one_of("prediction-powered", "em").check("method", method)
@@ -115,52 +115,59 @@ def refine(
         )
     shares = fixed_label_em(ratios, known, codes)
     if method == "em":
-        if weights is not None:
-            raise InvalidSetting("method 'em' needs a simple random part. Use weights with 'prediction-powered' only.")
-        estimate, weight = shares, 1.0
+        if any(one is not None for one in (design_weights, strata, weights, weights_labelled)):
+            raise InvalidSetting("method 'em' needs a simple random part and no weights. Use 'prediction-powered'.")
         bag = LabelledBag.of(quantifier, ratios, known, codes)
         lower, upper = bag.interval(shares, float(stats.norm.isf((1 - level) / 2)))
+        estimate, weight, effective = shares, 1.0, np.full(len(shares), np.nan)
     else:
-        given = _check_weights(weights, len(codes))
-        estimate, deviation, weight = prediction_powered(
-            responsibilities(ratios, shares), responsibilities(known, shares), codes, given
+        if (weights is None) != (weights_labelled is None):
+            raise InvalidData("weights and weights_labelled belong together: pass both or neither.")
+        design = LabelDesign.of(
+            len(codes),
+            len(ratios),
+            weights=_checked(design_weights, len(codes), "design_weights"),
+            strata=_check_strata(strata, len(codes)),
+            exposure=_checked(weights_labelled, len(codes), "weights_labelled"),
         )
-        reach = stats.t.isf((1 - level) / 2, len(codes) - 1) * deviation
-        lower, upper = np.clip(estimate - reach, 0, 1), np.clip(estimate + reach, 0, 1)
+        powered = prediction_powered(
+            responsibilities(ratios, shares),
+            responsibilities(known, shares),
+            codes,
+            design=design,
+            exposure=_checked(weights, len(ratios), "weights"),
+        )
+        lower, upper = powered.interval(level)
+        estimate, weight, effective = project(powered.estimate), powered.weight, powered.effective
     return Refined(
         classes=quantifier.classes_,
-        estimate=project(estimate),
+        estimate=estimate,
         lower=lower,
         upper=upper,
         level=level,
         method=method,
         weight=weight,
         n_labelled=len(codes),
+        effective=effective,
     )
 
 
-def prediction_powered(
-    posteriors: FloatArray, known: FloatArray, codes: IntArray, weights: FloatArray
-) -> tuple[FloatArray, FloatArray, float]:
-    """Estimate (k,), standard deviation (k,) and λ from posteriors (N, k), (n, k), codes (n,) and weights (n,)."""
-    N, k = posteriors.shape
-    n = len(codes)
-    labels = np.eye(k)[codes]
-    w = weights / weights.sum()
-    centred_y, centred_f = labels - w @ labels, known - w @ known
-    weight = float(np.clip((w**2 @ (centred_y * centred_f)).sum() / max((w**2 @ centred_f**2).sum(), 1e-12), 0, 1))
-    residuals = labels - weight * known
-    estimate = weight * posteriors.mean(axis=0) + w @ residuals
-    centred = residuals - w @ residuals
-    # A few labels may agree with all posteriors by chance. The pseudo-errors keep the interval from being too narrow.
-    variance = n / (n - 1) * (w**2 @ centred**2) + 2 * PSEUDO / n**2
-    return estimate, np.sqrt(variance * (1 - n / N)), weight
-
-
-def _check_weights(weights: ArrayLike | None, n: int) -> FloatArray:
+def _checked(weights: ArrayLike | None, n: int, name: str) -> FloatArray | None:
     if weights is None:
-        return np.ones(n)
+        return None
     values = np.asarray(weights, dtype=float)
-    if values.shape != (n,) or not (np.isfinite(values).all() and (values > 0).all()):
-        raise InvalidData(f"weights must be one number above 0 for each of the {n} labelled instances.")
+    zero = name != "design_weights"
+    fine = values.shape == (n,) and np.isfinite(values).all() and ((values >= 0) if zero else (values > 0)).all()
+    if not fine or not values.any():
+        least = "from 0 up, not all 0," if zero else "above 0"
+        raise InvalidData(f"{name} must be one number {least} for each of the {n} instances.")
     return values
+
+
+def _check_strata(strata: ArrayLike | None, n: int) -> IntArray | None:
+    if strata is None:
+        return None
+    values = np.asarray(strata)
+    if values.shape != (n,) or values.dtype.kind not in "iu":
+        raise InvalidData(f"strata must be one integer for each of the {n} labelled instances.")
+    return np.asarray(values, dtype=np.intp)

@@ -38,12 +38,13 @@ class ErrorTest:
         return self.tested and self.p_value <= ALPHA
 
 
-def compare_errors(tables: IntArray, *, random_state: int = 0) -> ErrorTest:
+def compare_errors(tables: IntArray, *, design_effect: float = 1.0, random_state: int = 0) -> ErrorTest:
     """Test whether a judge errs the same way in all groups: (g, k, j) counts by human label and judge's label.
 
     The statistic is the largest likelihood ratio of one group against all others, so a single different group is found
     among many. Its distribution is obtained by permuting groups among instances with the same human label, so small
-    counts are no problem.
+    counts are no problem. If instances come in clusters, the statistic is divided by their `design_effect` (Rao and
+    Scott 1984; see `cluster_effect`).
 
     Examples
     --------
@@ -57,7 +58,7 @@ def compare_errors(tables: IntArray, *, random_state: int = 0) -> ErrorTest:
     g, k, j = tables.shape
     if ((tables.sum(axis=2) >= MIN_PER_CLASS).sum(axis=0) < 2).all():
         return ErrorTest(float("nan"), np.full(g, np.nan))
-    observed = _against_the_rest(tables)
+    observed = _against_the_rest(tables) / max(design_effect, 1.0)
     human, group, cell = (axis.ravel() for axis in np.indices((k, g, j)))
     numbers = tables.swapaxes(0, 1).ravel()
     place, cell = np.repeat(group * k + human, numbers), np.repeat(cell, numbers)
@@ -72,6 +73,28 @@ def compare_errors(tables: IntArray, *, random_state: int = 0) -> ErrorTest:
     beyond = (largest[:, None] >= observed - 1e-9).sum(axis=0)
     p_values = (1 + beyond) / (1 + permutations)
     return ErrorTest(float(p_values.min()), p_values)
+
+
+def cluster_effect(tables: IntArray, group: IntArray, cells: IntArray, unit: IntArray | None) -> float:
+    """Mean design effect of a judge's error rates: their variance relative to that of independent instances.
+
+    Parameters
+    ----------
+    tables : (g, k, j) counts by human label and judge's label.
+    group, cells, unit : (m,) group, position in a flat (k, j) table, and cluster of each human-labelled instance.
+    """
+    g, k, j = tables.shape
+    if unit is None or not len(unit):
+        return 1.0
+    grouped = group >= 0
+    row = (group * k + cells // j)[grouped]  # a class within a group
+    rates = (tables / np.maximum(tables.sum(axis=2, keepdims=True), 1)).reshape(g * k, j)
+    gaps = (np.eye(j)[cells[grouped] % j] - rates[row]) / np.sqrt(np.maximum(rates[row], 1e-9))
+    _, place = np.unique(unit[grouped] * (g * k) + row, return_inverse=True)
+    sums = np.zeros((place.max(initial=-1) + 1, j))
+    np.add.at(sums, place, gaps)
+    alone = (gaps**2).sum()
+    return float((sums**2).sum() / alone) if alone > 0 else 1.0
 
 
 def _against_the_rest(tables: IntArray) -> FloatArray:

@@ -18,6 +18,9 @@ from scipy.special import log_softmax
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.simplex import project
 
+# Added to every cell of the table of human and judged labels, for the interval only. With 10 labels per class, the
+# intervals cover at worst 90 % without it and 93 % with it (benchmarks/judges.py, 500 trials per setting).
+PSEUDO_COUNT = 0.1
 MAX_STEPS = 100  # Newton steps
 MAX_LOGIT_STEP = 3.0  # largest change of a logit in one step
 BISECTIONS = 25  # steps that locate each limit of an interval
@@ -26,7 +29,13 @@ MIN_CURVATURE = 1e-6
 
 
 def likelihood_intervals(
-    bags: IntArray, tables: IntArray, own: IntArray, *, level: float, added: float = 0.0
+    bags: IntArray,
+    tables: IntArray,
+    own: IntArray,
+    *,
+    level: float,
+    added: float = 0.0,
+    stretch: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Maximum-likelihood prevalences and likelihood-ratio intervals: (r, j), (r, k, j), (r, k) -> three of (r, k).
 
@@ -37,6 +46,7 @@ def likelihood_intervals(
     own : human labels that are a random part of the bag; otherwise zeros.
     level : confidence level.
     added : count added to every cell of `tables` for the interval, not for the estimate.
+    stretch : (r, k) factor of the critical value, such as a design effect; None for 1.
     """
     r, k, _ = tables.shape
     counts = _Counts(np.asarray(bags, float), np.asarray(tables, float), np.asarray(own, float))
@@ -47,7 +57,8 @@ def likelihood_intervals(
     fixed = np.tile(classes, r)
     repeated = _Counts(*(np.repeat(one, len(classes), axis=0) for one in (bags, tables + added, own)))
     best = _climb(repeated, np.repeat(np.maximum(estimate, MIN_START), len(classes), axis=0))
-    lower, upper = (_end(repeated, fixed, best, side, level=level).reshape(r, -1) for side in (0.0, 1.0))
+    critical = stats.chi2.ppf(level, 1) * (np.ones((r, k)) if stretch is None else stretch)[:, classes].ravel()
+    lower, upper = (_end(repeated, fixed, best, side, critical).reshape(r, -1) for side in (0.0, 1.0))
     if k == 2:
         lower, upper = np.hstack([1 - upper, lower]), np.hstack([1 - lower, upper])
     return estimate, np.minimum(lower, estimate), np.maximum(upper, estimate)
@@ -104,9 +115,9 @@ def _start(counts: _Counts) -> tuple[FloatArray, BoolArray]:
     return start, exact
 
 
-def _end(counts: _Counts, fixed: IntArray, best: _Point, side: float, *, level: float) -> FloatArray:
+def _end(counts: _Counts, fixed: IntArray, best: _Point, side: float, critical: FloatArray) -> FloatArray:
     """The limit, towards `side` (0 or 1), of the prevalences that a likelihood-ratio test accepts: (r,)."""
-    cut = best.value - stats.chi2.ppf(level, 1) / 2
+    cut = best.value - critical / 2
     rows = np.arange(len(fixed))
     free = np.ones(best.shares.shape, dtype=bool)
     free[rows, fixed] = False

@@ -14,14 +14,12 @@ from numpy.typing import ArrayLike
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers.cross_fitting import check_labels
 from quanet.errors import InvalidData
-from quanet.labels.judge_likelihood import likelihood_intervals
+from quanet.labels.judge_covariance import JudgedUnits, cluster_codes, joint_spread
+from quanet.labels.judge_likelihood import PSEUDO_COUNT, likelihood_intervals
 from quanet.parameters import check_level, one_of
 from quanet.simplex import classes_of, count, encode
 
 MIN_PER_CLASS = 5  # human labels per class; fewer do not show how the judge errs
-# Added to every cell of the table of human and judged labels, for the interval only. With 10 labels per class, the
-# intervals cover at worst 90 % without it and 93 % with it (benchmarks/judges.py, 500 trials per setting).
-PSEUDO_COUNT = 0.1
 MAX_BINS = 8
 CHUNK = 500  # groups corrected together; bounds the memory
 
@@ -61,6 +59,7 @@ def correct_rate(
     level: float = 0.95,
     calibration: Literal["apart", "part"] = "apart",
     scores: bool = False,
+    clusters: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> CorrectedRate:
     r"""The true prevalences behind a judge's labels or scores, estimated with some human labels.
 
@@ -83,6 +82,9 @@ def correct_rate(
         they are a random part of the instances to correct (not included in `judged`), so their labels count directly
         too.
     scores : True if the judge gives scores instead of labels; two classes only.
+    clusters : (n,) and (m,) names of the clusters of `judged` and of the human-labelled instances, such as
+        conversations: instances of a cluster are not independent, clusters are. Equal names are one cluster. The
+        interval is widened by the design effect.
 
     References
     ----------
@@ -103,6 +105,13 @@ def correct_rate(
     >>> print(correct_rate([1] * 20 + [0] * 980, [0, 1] * 20, [0, 1] * 20))
     0: 98.0% (97.1% to 100.0%), judged 98.0%
     1: 2.0% (0.0% to 2.9%), judged 2.0%
+
+    The first judge, with conversations of four equal answers:
+
+    >>> talks = [np.arange(1000) // 4, 1000 + np.arange(200) // 4]
+    >>> print(correct_rate(["good"] * 450 + ["bad"] * 550, human, judge, clusters=talks))
+    bad: 50.0% (28.8% to 68.7%), judged 55.0%
+    good: 50.0% (31.3% to 71.2%), judged 45.0%
     """
     check_level(level)
     one_of("apart", "part").check("calibration", calibration)
@@ -118,9 +127,34 @@ def correct_rate(
     table = np.array([count(on_human[codes == c], j) for c in range(k)])
     own = count(codes, k) if calibration == "part" else np.zeros(k, dtype=int)
     judged_shares = np.full(k, np.nan) if scores else bag / bag.sum()
-    found = correct_counts(bag[None], table[None], own[None], level=level)
+    counts = bag[None], table[None], own[None]
+    found = correct_counts(*counts, level=level)
+    if clusters is not None:
+        rows = _rows_of(clusters, codes, cells, on_human, direct=calibration == "part")
+        if np.bincount(rows.unit).max() > 1:
+            spread = joint_spread(rows, *counts, found[0], np.array([True]))
+            found = correct_counts(*counts, level=level, stretch=spread.stretch(level))
     estimate, lower, upper = (one[0] for one in found)
     return CorrectedRate(classes, estimate, lower, upper, judged_shares, level)
+
+
+def _rows_of(
+    clusters: tuple[ArrayLike, ArrayLike], codes: IntArray, cells: IntArray, on_human: IntArray, *, direct: bool
+) -> JudgedUnits:
+    """The judged and the human-labelled instances with their clusters."""
+    names = [np.asarray(one, dtype=object).tolist() for one in clusters]
+    for whose, given, n in zip(("judged", "human"), names, (len(cells), len(codes)), strict=True):
+        if len(given) != n:
+            raise InvalidData(f"{whose} has {n} values but its clusters have {len(given)}. Pass one for each instance.")
+    judged = np.repeat([True, False], [len(cells), len(codes)])
+    return JudgedUnits(
+        cluster_codes([*names[0], *names[1]]),
+        np.full(len(judged), -1),
+        np.concatenate([np.full(len(cells), -1), codes]),
+        np.concatenate([cells, on_human]),
+        judged,
+        ~judged & direct,
+    )
 
 
 def human_classes(human: ArrayLike) -> LabelArray:
@@ -142,7 +176,7 @@ def human_classes(human: ArrayLike) -> LabelArray:
 
 
 def correct_counts(
-    bags: IntArray, tables: IntArray, own: IntArray, *, level: float
+    bags: IntArray, tables: IntArray, own: IntArray, *, level: float, stretch: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Corrected prevalences and their intervals for many groups, from counts.
 
@@ -153,6 +187,7 @@ def correct_counts(
         Equal tables assume the same errors everywhere.
     own : (r, k) human labels that are a random part of their group; otherwise zeros.
     level : confidence level.
+    stretch : (r, k) factors of the critical values, see `JointSpread.stretch`; None if all rows are independent.
 
     Returns
     -------
@@ -166,7 +201,15 @@ def correct_counts(
     (array([0.5, 0. ]), array([0.417, 0.   ]), array([0.59 , 0.071]))
     """
     parts = [slice(at, at + CHUNK) for at in range(0, len(bags), CHUNK)]
-    found = [likelihood_intervals(bags[one], tables[one], own[one], level=level, added=PSEUDO_COUNT) for one in parts]
+    found = [
+        likelihood_intervals(
+            *(counts[one] for counts in (bags, tables, own)),
+            level=level,
+            added=PSEUDO_COUNT,
+            stretch=None if stretch is None else stretch[one],
+        )
+        for one in parts
+    ]
     estimate, lower, upper = (np.concatenate(one) for one in zip(*found, strict=True))
     return estimate, lower, upper
 

@@ -4,16 +4,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
-from quanet.errors import InvalidBags
-from quanet.labels.few_labels import MIN_LABELS, PSEUDO
+from quanet.errors import InvalidBags, InvalidData, InvalidSetting
+from quanet.labels.few_labels import MIN_LABELS
 from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
-from quanet.parameters import between, check_level, one_of
+from quanet.labels.prediction_powered import effective_labels, score_interval
+from quanet.parameters import between, check_level, one_of, whole
 
 STRATA = 10
+PER_STRATUM = 8  # labels, on average
+# The standard deviation of a label that is assumed at least. Posteriors may be confident and wrong, so clear instances
+# are drawn at most 1.4 times less often than unclear ones: where posteriors are useless, this costs 1 % of the width.
+LEAST_DOUBT = 0.35
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,22 +28,28 @@ class LabelPlan:
     Attributes
     ----------
     n : number of labels.
-    indices : (n,) positions in the bag, in the order in which to label them.
-    weights : (n,) weights for `refine`: the number of instances each one represents.
-    width : expected width of the widest interval over classes, if the posteriors are calibrated.
+    indices : (n,) positions in the bag, in the order in which to label them. The first ones are a plan, too.
+    design_weights : (n,) weights for `refine`: the number of instances each one represents.
+    strata : (n,) strata for `refine`, numbered from 0.
+    width : expected width of the widest interval over classes and groups, if the posteriors are calibrated.
+    plain_width : the same if the posteriors are useless: the width of the plain share of as many random labels.
     """
 
     n: int
     indices: IntArray
-    weights: FloatArray
+    design_weights: FloatArray
+    strata: IntArray
     width: float
+    plain_width: float
 
 
 def plan_labels(
     quantifier: Quantifier,
     X: Any,
-    width: float,
+    width: float | None = None,
     *,
+    n: int | None = None,
+    groups: ArrayLike | None = None,
     level: float = 0.95,
     design: Literal["stratified", "random"] = "stratified",
     random_state: int | None = 0,
@@ -53,8 +64,10 @@ def plan_labels(
     quantifier : fitted quantifier that uses posteriors.
     X : the bag.
     width : wanted width of the widest interval over classes, upper minus lower limit, for example 0.1.
+    n : number of labels, instead of a width.
+    groups : (N,) group of each instance. Then each group gets a plan of its own, with the same width or n labels.
     level : confidence level.
-    design : "random"; or "stratified": more uncertain instances and fewer clear ones, corrected by weights
+    design : "random"; or "stratified": strata of similar posteriors, with more labels where they are uncertain
         (Neyman 1934).
     random_state : seed of the choice.
 
@@ -64,62 +77,157 @@ def plan_labels(
     >>> quantifier = EMQ().fit(*Gaussians().draw([0.5, 0.5], 1000, rng=0))
     >>> X, y = Gaussians().draw([0.8, 0.2], 2000, rng=1)
     >>> plan = plan_labels(quantifier, X, width=0.1)
-    >>> refined = refine(quantifier, X, X[plan.indices], y[plan.indices], weights=plan.weights)
+    >>> part = plan.indices
+    >>> refined = refine(quantifier, X, X[part], y[part], design_weights=plan.design_weights, strata=plan.strata)
     >>> plan_labels(quantifier, X, width=0.1, design="random").n > plan.n > 10
     True
     """
     check_level(level)
-    between(0, 1).such_as("0.1").check("width", width)
+    if (width is None) == (n is None):
+        raise InvalidSetting("Give either the wanted width or the number n of labels.")
+    if width is not None:
+        between(0, 1).such_as("0.1").check("width", width)
+    if n is not None:
+        whole(MIN_LABELS).check("n", n)
     one_of("stratified", "random").check("design", design)
     ratios = likelihood_ratios(quantifier, X)
     if len(ratios) < MIN_LABELS:
         raise InvalidBags(f"the bag has {len(ratios)} instances. Label them all, or pass at least {MIN_LABELS}.")
-    rng = np.random.default_rng(random_state)
     posteriors = responsibilities(ratios, fixed_label_em(ratios, ratios[:0], np.empty(0, dtype=np.intp)))
-    strata = _strata(posteriors) if design == "stratified" else np.zeros(len(posteriors), dtype=np.intp)
-    sizes = np.bincount(strata)
-    # The variance of a label is p (1 - p). The minimum keeps some clear instances in the plan, as a check.
-    doubt = np.stack([np.bincount(strata, column * (1 - column)) / sizes for column in posteriors.T], axis=1)
-    worst = np.sqrt(np.maximum(doubt.max(axis=1), 0.01))
-    for n in _candidates(len(posteriors)):
-        counts = _allocate(n, sizes, sizes * worst)
-        variance = ((sizes[:, None] / sizes.sum()) ** 2 * doubt * (1 / counts - 1 / sizes)[:, None]).sum(axis=0)
-        variance += 2 * PSEUDO / n**2 * (1 - n / len(posteriors))
-        reached = 2 * stats.t.isf((1 - level) / 2, n - 1) * float(np.sqrt(variance.max()))
-        if reached <= width:
-            break
-    chosen = [rng.permutation(np.flatnonzero(strata == h))[:taken] for h, taken in enumerate(counts.tolist())]
-    indices = np.concatenate(chosen)
-    weights = np.repeat(sizes / counts, counts)
-    order = rng.permutation(len(indices))  # an interrupted plan is then still a random part of each stratum
-    return LabelPlan(len(indices), indices[order], weights[order], reached)
+    owner = np.zeros(len(posteriors), dtype=np.intp)
+    if groups is not None:
+        owner = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+        if len(owner) != len(posteriors):
+            raise InvalidData(f"X has {len(posteriors)} instances but groups has {len(owner)}. Pass one for each.")
+    rng = np.random.default_rng(random_state)
+    return plan_posteriors(posteriors, owner, width=width, n=n, level=level, stratify=design == "stratified", rng=rng)
 
 
-def _strata(posteriors: FloatArray) -> IntArray:
-    """Strata of equal uncertainty within each most probable class: (N, k) -> (N,), numbered from 0."""
+def plan_posteriors(
+    posteriors: FloatArray,
+    owner: IntArray,
+    *,
+    width: float | None,
+    n: int | None,
+    level: float,
+    stratify: bool,
+    rng: np.random.Generator,
+) -> LabelPlan:
+    """A plan for instances with these posteriors (N, k), in groups numbered from 0 (N,); see `plan_labels`."""
+    parts, strata, weights, order, reached, plain, first = [], [], [], [], [], [], 0
+    key, offset = rng.random(len(posteriors)), rng.random(int(owner.max()) + 1)
+    # Instances are chosen by a key of their own, so that most of a smaller plan is part of a larger one.
+    for g, members in enumerate(np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])):
+        part = PlannedPart(posteriors[members], stratify=stratify)
+        taken = part.needed(width, level) if n is None else min(n, len(members))
+        codes, counts = part.strata(taken), part.counts(taken)
+        for h, number in enumerate(counts.tolist()):
+            inside = np.flatnonzero(codes == h)
+            parts.append(members[inside[np.argsort(key[members[inside]], kind="stable")[:number]]])
+            strata.append(np.full(number, first + h))
+            weights.append(np.full(number, len(inside) / max(number, 1)))
+            # Strata take turns, so that the first labels are a plan, too.
+            order.append((np.arange(number) + (offset[g] + h / len(counts)) % 1) / max(number, 1))
+        first += len(counts)
+        reached.append(part.width(taken, level))
+        plain.append(part.plain_width(taken, level))
+    turn = np.argsort(np.concatenate(order), kind="stable")
+    chosen = np.concatenate(parts)[turn]
+    return LabelPlan(
+        len(chosen), chosen, np.concatenate(weights)[turn], np.concatenate(strata)[turn], max(reached), max(plain)
+    )
+
+
+class PlannedPart:
+    """The instances of a group, and what labels of them bring."""
+
+    def __init__(self, posteriors: FloatArray, *, stratify: bool) -> None:
+        self.posteriors = posteriors
+        self.size = len(posteriors)
+        self.share = posteriors.mean(axis=0)
+        self.stratify = stratify
+        self._known: dict[int, tuple[IntArray, IntArray, FloatArray]] = {}
+
+    def _strata(self, n: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """For n labels: the stratum of every instance (N,), sizes (h,) and variances of labels (h, k)."""
+        most = max(1, min(STRATA, n // PER_STRATUM)) if self.stratify else 1
+        if most not in self._known:
+            codes = stratify_posteriors(self.posteriors, most)
+            sizes = np.bincount(codes)
+            doubt = [np.bincount(codes, column * (1 - column)) / sizes for column in self.posteriors.T]
+            self._known[most] = codes, sizes, np.stack(doubt, axis=1)
+        return self._known[most]
+
+    def strata(self, n: int) -> IntArray:
+        """The stratum of every instance if there are n labels: (N,)."""
+        return self._strata(n)[0]
+
+    def counts(self, n: int) -> IntArray:
+        """Labels of each stratum if there are n in all: (h,)."""
+        _, sizes, doubt = self._strata(n)
+        return allocate(n, sizes, sizes * np.maximum(np.sqrt(doubt.max(axis=1)), LEAST_DOUBT))
+
+    def width(self, n: int, level: float) -> float:
+        """Expected width of the widest interval, if the posteriors are calibrated."""
+        _, sizes, doubt = self._strata(n)
+        counts = self.counts(n)
+        parts = (sizes / self.size) ** 2 * (1 / np.maximum(counts, 1) - 1 / sizes)
+        return self._widest(effective_labels(self.share, parts @ doubt, n, float(parts.sum())), level)
+
+    def plain_width(self, n: int, level: float) -> float:
+        """Expected width of the plain share of n random labels."""
+        rest = max(1 - n / self.size, 1e-12)
+        return self._widest(np.full(len(self.share), n / rest), level)
+
+    def _widest(self, effective: FloatArray, level: float) -> float:
+        lower, upper = score_interval(self.share, effective, level)
+        return float((upper - lower).max())
+
+    def needed(self, width: float | None, level: float) -> int:
+        """Labels for a width; all instances if no fewer are enough."""
+        assert width is not None
+        steps = np.unique(np.round(MIN_LABELS * 1.03 ** np.arange(500)).astype(int))
+        found = (n for n in steps[steps < self.size].tolist() if self.width(n, level) <= width)
+        return next(found, self.size)
+
+
+def stratify_posteriors(posteriors: FloatArray, most: int) -> IntArray:
+    """Strata of similar posteriors within each most probable class: (N, k) -> (N,), numbered from 0."""
     best = posteriors.argmax(axis=1)
     codes = np.zeros(len(posteriors), dtype=np.intp)
+    present = np.unique(best)
+    if most < max(2, len(present)):
+        return codes
     next_code = 0
-    for c in np.unique(best).tolist():
+    for c in present.tolist():
         inside = np.flatnonzero(best == c)
         # Strata of equal total uncertainty, not of equal size: most instances are clear.
         doubt = np.sqrt(np.maximum(posteriors[inside, c] * (1 - posteriors[inside, c]), 0.01))
-        order = np.argsort(posteriors[inside, c], kind="stable")
-        groups = max(1, min(STRATA // 2, len(inside) // 20))
-        part = np.minimum((doubt[order].cumsum() / doubt.sum() * groups).astype(np.intp), groups - 1)
+        rank = np.argsort(posteriors[inside, c], kind="stable")
+        groups = max(1, min(most // len(present), len(inside) // 20))
+        part = np.minimum((doubt[rank].cumsum() / doubt.sum() * groups).astype(np.intp), groups - 1)
         _, dense = np.unique(part, return_inverse=True)
-        codes[inside[order]] = next_code + dense
+        codes[inside[rank]] = next_code + dense
         next_code += int(dense.max()) + 1
     return codes
 
 
-def _candidates(size: int) -> list[int]:
-    """Numbers of labels to try, about five per cent apart; the last is the whole bag."""
-    steps = np.unique(np.round(MIN_LABELS * 1.05 ** np.arange(300)).astype(int))
-    return [*steps[steps < size].tolist(), size]
+def allocate(n: int, sizes: IntArray, importance: FloatArray) -> IntArray:
+    """Labels per stratum, n in total: proportional to importance, at least two, at most the stratum's size.
 
-
-def _allocate(n: int, sizes: IntArray, importance: FloatArray) -> IntArray:
-    """Labels per stratum, about `n` in total: proportional to importance, at least two, at most the stratum's size."""
-    counts = np.clip(np.round(n * importance / importance.sum()), 2, None).astype(np.intp)
-    return np.minimum(counts, sizes)
+    Examples
+    --------
+    >>> allocate(20, np.array([100, 50, 3]), np.array([30.0, 20.0, 0.1]))
+    array([11,  7,  2])
+    """
+    counts = np.minimum(2, sizes)
+    while counts.sum() < min(n, sizes.sum()):
+        lag = np.where(counts < sizes, n * importance / importance.sum() - counts, -np.inf)
+        share = np.maximum(lag, 0)
+        left = min(n, int(sizes.sum())) - int(counts.sum())
+        step = np.floor(share * left / share.sum()).astype(np.intp) if share.sum() > 0 else np.zeros_like(counts)
+        step = np.minimum(step, sizes - counts)
+        if not step.any():
+            step[int(np.argmax(lag))] = 1
+        counts = counts + step
+    return counts

@@ -251,7 +251,10 @@ class Ensemble(_Many):
         metric = find_metric(self.metric)
         settings: dict[str, Any] = {"eps": 1 / (2 * bags.sizes)} if metric.smoothed else {}
         errors = np.stack(
-            [metric.function(self.prevalences_, member.predict_bags(X, bags), **settings) for member in self.members_]
+            [
+                metric.function(self.prevalences_, np.asarray(member.predict_bags(X, bags)), **settings)
+                for member in self.members_
+            ]
         )
         np.fill_diagonal(errors, 0)
         best = np.sort(np.argsort(errors.sum(axis=1), kind="stable")[: self.kept])

@@ -212,9 +212,9 @@ class KDEyHD(_KDEy):
     Examples
     --------
     >>> from quanet import Gaussians
-    >>> X, y = Gaussians(k=3).draw([0.4, 0.3, 0.3], 1500, rng=0)
-    >>> new, _ = Gaussians(k=3).draw([0.1, 0.3, 0.6], 1500, rng=1)
-    >>> KDEyHD().fit(X, y).predict(new).round(1)
+    >>> X, y = Gaussians(k=3).draw([0.4, 0.3, 0.3], 600, rng=0)
+    >>> new, _ = Gaussians(k=3).draw([0.1, 0.3, 0.6], 600, rng=1)
+    >>> KDEyHD(trials=2000).fit(X, y).predict(new).round(1)
     array([0.1, 0.3, 0.6])
     """
 

@@ -4,7 +4,14 @@ from typing import Any
 
 import numpy as np
 
-PER_BATCH = ("dates_", "sizes_", "estimates_", "spreads_", "resampled_", "distances_", "deviations_")
+from quanet.arrays import FloatArray
+from quanet.errors import InvalidData
+
+PER_BATCH = (
+    *("dates_", "sizes_", "estimates_", "spreads_", "resampled_", "distances_", "deviations_"),
+    *("totals_", "effective_"),
+)
+COUNTS = ("sizes_", "resampled_", "effective_")
 OLD_RESAMPLES = 20  # assumed for each batch of version 0.1.0
 
 
@@ -12,7 +19,7 @@ def start_state(monitor: Any, k: int) -> None:
     """The state of a monitor of k classes without batches."""
     for name in PER_BATCH:
         shape = (0, k) if name in ("estimates_", "spreads_") else (0,)
-        setattr(monitor, name, np.empty(shape, dtype=np.intp if name in ("sizes_", "resampled_") else float))
+        setattr(monitor, name, np.empty(shape, dtype=np.intp if name in COUNTS else float))
     monitor.opens_ = np.empty(0, dtype=np.intp)
     monitor.changes_, monitor.alarms_ = np.empty(0), np.empty(0)
     monitor.received_ = 0
@@ -28,9 +35,23 @@ def add_batch(monitor: Any, *values: Any) -> None:
     monitor.received_ += 1
 
 
+def check_weighting(totals: FloatArray, weights: Any) -> None:
+    """Raise unless a batch has weights like the batches before, with these totals (t,), or none like them."""
+    if len(totals) and np.isnan(totals[-1]) != (weights is None):
+        before, now = ("no weights", "some") if weights is not None else ("weights", "none")
+        raise InvalidData(f"earlier batches came with {before}, this one with {now}. Use weights for all or for none.")
+
+
+def amounts(monitor: Any) -> FloatArray:
+    """(t,) how much every batch counts: its weight, or its size without weights."""
+    return np.where(np.isnan(monitor.totals_), monitor.sizes_, monitor.totals_)
+
+
 def upgrade_state(monitor: Any) -> None:
-    """Add what a monitor of an older version lacks: distances; in 0.1.0 also changes and variances."""
+    """Add what a monitor of an older version lacks: weights, distances; in 0.1.0 also changes and variances."""
     t = len(monitor.dates_)
+    if not hasattr(monitor, "totals_"):
+        monitor.totals_, monitor.effective_ = np.full(t, np.nan), monitor.sizes_.copy()
     if not hasattr(monitor, "distances_"):
         monitor.distances_, monitor.deviations_ = np.full(t, np.nan), np.full(t, np.nan)
     if hasattr(monitor, "changes_"):

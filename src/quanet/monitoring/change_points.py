@@ -104,10 +104,13 @@ def pooled_between(dates: FloatArray, values: FloatArray, weights: IntArray, cha
     return np.asarray(means[segment])
 
 
-def unit_variance(quantifier: Quantifier, rows: FloatArray, resamples: int, *, rng: np.random.Generator) -> FloatArray:
-    """Variance of a batch's estimate times its size, by the bootstrap: (n, d) -> (k,)."""
-    size = min(len(rows), MAX_RESAMPLE_SIZE)
-    bags = Bags(rng.integers(len(rows), size=(resamples, size)))
+def unit_variance(
+    quantifier: Quantifier, rows: FloatArray, bag: Bags, resamples: int, *, rng: np.random.Generator
+) -> FloatArray:
+    """Variance of the estimate of a batch times its effective size, by the bootstrap: rows (n, d), one bag -> (k,)."""
+    size = min(max(2, int(bag.effective_sizes[0])), MAX_RESAMPLE_SIZE)
+    members = bag.unweighted(rows).flat
+    bags = Bags(members[rng.integers(len(members), size=(resamples, size))])
     estimates = np.concatenate([quantifier.aggregate(stack) for _, stack in bags.gather(rows)])
     # An estimate of 0 or 1 is the same in every resample, but one more instance could change it: hence a minimum.
     return np.maximum(size * estimates.var(axis=0, ddof=1), 1 / size)

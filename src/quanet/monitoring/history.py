@@ -26,6 +26,7 @@ class BatchEstimate:
     found : True if a change was detected with this batch.
     alarm : True if a change has been detected, with this batch or before.
     since : date of the first batch after the newest change; None without an alarm.
+    effective_n : number of instances of equal weight that say as much as the batch; None without weights.
     """
 
     date: Any
@@ -40,6 +41,7 @@ class BatchEstimate:
     found: bool
     alarm: bool
     since: Any
+    effective_n: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +92,8 @@ class History:
     changes : detected changes, by date.
     level : confidence level of the intervals.
     drift : what drift may cost in each window, its state, and the ends without drift; None if it was not measured.
+    effective_sizes : (t,) number of instances of equal weight that say as much as each batch; None without weights.
+    weight : what the weights are, such as "views", if known.
     """
 
     classes: LabelArray
@@ -106,6 +110,8 @@ class History:
     changes: tuple[Change, ...]
     level: float
     drift: Drift | None = None
+    effective_sizes: IntArray | None = None
+    weight: str = ""
 
     @property
     def since(self) -> Any:

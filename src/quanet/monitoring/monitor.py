@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.errors import InvalidBags, InvalidSetting
-from quanet.monitoring.batch_arrays import PER_BATCH, add_batch, start_state, upgrade_state
+from quanet.monitoring.batch_arrays import PER_BATCH, add_batch, amounts, check_weighting, start_state, upgrade_state
 from quanet.monitoring.change_points import (
     check_kind,
     date_of,
@@ -28,7 +29,7 @@ from quanet.monitoring.change_points import (
     unit_variance,
 )
 from quanet.monitoring.history import BatchEstimate, Change, History
-from quanet.monitoring.windows import Window, intervals_of, measure_batch, share_distances
+from quanet.monitoring.windows import Window, estimate_batch, intervals_of, measure_batch, share_distances
 from quanet.parameters import LEVEL, Constraints, between, check_parameters, positive
 
 __all__ = ["BatchEstimate", "Change", "History", "Monitor"]
@@ -92,6 +93,8 @@ class Monitor(BaseEstimator):
     resampled_: IntArray  # (t,) number of resamples
     distances_: FloatArray  # (t,) from the training data, as measured; NaN if unknown
     deviations_: FloatArray  # (t,) of the distances, by chance
+    totals_: FloatArray  # (t,) weights; NaN if the instances have none
+    effective_: IntArray  # (t,) effective sizes; the sizes without weights
     received_: int  # number of batches, including discarded ones
     kind_: str  # kind of the dates: "order", "number" or "time"
     changes_: FloatArray  # (c,) dates of the changes, as first detected
@@ -128,7 +131,7 @@ class Monitor(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dates_")
 
-    def update(self, X: Any, date: Any = None) -> BatchEstimate:
+    def update(self, X: Any, date: Any = None, *, weights: ArrayLike | None = None) -> BatchEstimate:
         """Add a batch and return the estimate after it.
 
         Parameters
@@ -136,6 +139,7 @@ class Monitor(BaseEstimator):
         X : instances of the batch, at least two.
         date : a date, a string such as "2026-03-01", or a number; None numbers the batches from 0. All batches of a
             monitor need the same kind of date.
+        weights : (n,) weights of the instances, such as views, for shares of the weight; for all batches or for none.
         """
         self._initialize()
         at, kind = number_of(date, self.received_)
@@ -144,11 +148,14 @@ class Monitor(BaseEstimator):
         rows = self.quantifier.rows(read.values)
         if len(rows) < 2:
             raise InvalidBags(f"the batch has {len(rows)} instance; it needs at least 2. Merge it with the next one.")
-        spread, resamples = self._unit_variance(rows)
-        estimate = self.quantifier.aggregate(rows)
+        check_weighting(self.totals_, weights)
+        bag = Bags(np.arange(len(rows))[None], pool_size=len(rows), weights=weights)
+        spread, resamples = self._unit_variance(rows, bag)
+        estimate = estimate_batch(self.quantifier, rows, bag)
         self.kind_ = kind
-        distance = measure_batch(self.quantifier, read)
-        add_batch(self, at, len(rows), estimate, spread, resamples, *distance)
+        distance = measure_batch(self.quantifier, read, bag)
+        total = np.nan if weights is None else bag.totals[0]
+        add_batch(self, at, len(rows), estimate, spread, resamples, *distance, total, bag.effective_sizes[0])
         return self._newest_estimate()
 
     def restart(self, date: Any = None) -> None:
@@ -201,6 +208,7 @@ class Monitor(BaseEstimator):
             ),
             level=self.level,
             drift=drift,
+            effective_sizes=None if np.isnan(self.totals_).any() else self.effective_[order],
         )
 
     def _check_kind(self, kind: str) -> None:
@@ -215,12 +223,12 @@ class Monitor(BaseEstimator):
         check_is_fitted(self.quantifier, "classes_")
         start_state(self, len(self.quantifier.classes_))
 
-    def _unit_variance(self, rows: FloatArray) -> tuple[FloatArray, int]:
-        """Variance of the batch's estimate times its size, (k,), and the number of resamples used."""
+    def _unit_variance(self, rows: FloatArray, bag: Bags) -> tuple[FloatArray, int]:
+        """Variance of the batch's estimate times its effective size, (k,), and the number of resamples used."""
         known = int((self.dates_ >= self.changes_[-1]).sum()) if len(self.changes_) else len(self.dates_)
         resamples = max(LATER_RESAMPLES, FIRST_RESAMPLES // (1 + known))
         rng = np.random.default_rng([self.random_state, self.received_])
-        return unit_variance(self.quantifier, rows, resamples, rng=rng), resamples
+        return unit_variance(self.quantifier, rows, bag, resamples, rng=rng), resamples
 
     def _newest_estimate(self) -> BatchEstimate:
         evidence, first = self._evidence()
@@ -245,12 +253,13 @@ class Monitor(BaseEstimator):
             found=found,
             alarm=len(changes) > 0,
             since=self._date(changes[-1]) if len(changes) else None,
+            effective_n=None if np.isnan(self.totals_[-1]) else int(self.effective_[-1]),
         )
 
     def _variances(self, changes: FloatArray) -> FloatArray:
         """Variances of the batches' estimates: (t, k)."""
         units = pooled_between(self.dates_, self.spreads_, self.resampled_, changes)
-        return np.asarray(units / self.sizes_[:, None] + self.tolerance**2)
+        return np.asarray(units / self.effective_[:, None] + self.tolerance**2)
 
     def _evidence(self) -> tuple[float, float]:
         """Bayes factor for a change since the last detection, and the most likely date of that change.
@@ -273,8 +282,9 @@ class Monitor(BaseEstimator):
 
     def _windows(self, members: Sequence[BoolArray], variances: FloatArray) -> list[Window]:
         """Windows of the batches in these masks (t,); variances (t, k) of all batches."""
-        distances = share_distances(self.quantifier, self.distances_, self.deviations_, self.sizes_)
-        return [Window.of(self.sizes_[i], self.estimates_[i], variances[i], distances[i]) for i in members]
+        distances = share_distances(self.quantifier, self.distances_, self.deviations_, self.effective_)
+        each = amounts(self)
+        return [Window.of(self.sizes_[i], each[i], self.estimates_[i], variances[i], distances[i]) for i in members]
 
     def _before(self, now: float) -> BoolArray:
         """The batches in the window that ends at a date, (t,)."""
@@ -283,7 +293,7 @@ class Monitor(BaseEstimator):
     def _weighted(self, now: float) -> FloatArray:
         """Mean prevalences (k,) of the batches up to a date, weighted by their size and age."""
         known = self.dates_ <= now
-        weights = self.sizes_[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
+        weights = amounts(self)[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
         return np.asarray(weights @ self.estimates_[known] / weights.sum())
 
     def _date(self, at: float) -> Any:

@@ -35,9 +35,11 @@ class Window:
     distance: float
 
     @classmethod
-    def of(cls, sizes: IntArray, estimates: FloatArray, variances: FloatArray, distances: FloatArray) -> "Window":
-        """The window of these batches: sizes (t,), estimates and their variances (t, k), distances (t,)."""
-        shares = sizes / max(int(sizes.sum()), 1)
+    def of(
+        cls, sizes: IntArray, totals: FloatArray, estimates: FloatArray, variances: FloatArray, distances: FloatArray
+    ) -> "Window":
+        """The window of these batches: sizes and weights (t,), estimates and their variances (t, k), distances (t,)."""
+        shares = totals / max(float(totals.sum()), 1e-300)
         deviation = np.sqrt((shares[:, None] ** 2 * variances).sum(axis=0))
         return cls(shares @ estimates, deviation, int(sizes.sum()), float(shares @ distances))
 
@@ -59,12 +61,17 @@ def intervals_of(
     return *combine_ends(estimate, *ends, drift, quantifier.drift_.quantile(level)), drift
 
 
-def measure_batch(quantifier: Quantifier, read: Inputs) -> tuple[float, float]:
+def estimate_batch(quantifier: Quantifier, rows: FloatArray, bag: Bags) -> FloatArray:
+    """Prevalences (k,) of the rows (n, d) of a batch, which is one bag."""
+    return quantifier.aggregate(rows) if bag.weights is None else quantifier.aggregate_bags(rows, bag)[0]
+
+
+def measure_batch(quantifier: Quantifier, read: Inputs, bag: Bags) -> tuple[float, float]:
     """The distance of a batch from the training data and its deviation by chance; NaN if unknown."""
     descriptions, scale = described(quantifier, read), quantifier.drift_
     if descriptions is None or scale is None or scale.profile is None:
         return np.nan, np.nan
-    found = scale.profile.compare(BagMeans.of(descriptions, Bags([np.arange(len(read))])))
+    found = scale.profile.compare(BagMeans.of(descriptions, bag))
     return float(found.distances[0]), float(found.deviations[0])
 
 

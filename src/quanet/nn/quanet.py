@@ -215,7 +215,7 @@ class QuaNet(NetworkQuantifier):
         bags.check_pool(len(rows))
         table = torch.as_tensor(rows, device=self._where_to_estimate())
         estimates = np.empty((len(bags), 2))
-        for positions, matrix in bags.by_size():
+        for positions, matrix in bags.unweighted(rows).by_size():
             together = max(1, AT_A_TIME[table.device.type] // (matrix.shape[1] * table.shape[1]))
             for start in range(0, len(positions), together):
                 chunk = slice(start, start + together)

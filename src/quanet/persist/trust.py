@@ -222,6 +222,7 @@ def untrusted_classes(model: Any, files: Mapping[str, bytes]) -> list[str]:
     return sorted(found)
 
 
+@cache
 def library_versions() -> dict[str, str]:
     """The versions that a model folder states."""
     libraries = ("numpy", "scipy", "scikit-learn", "skops", "safetensors")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from quanet.report.chart_data import Grid, IntervalRows, Line, Panel
 from quanet.report.charts.canvas import share_ends
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure
+from quanet.report.class_order import focus_first, position_of
 from quanet.report.experiment_curves import ErrorCurve, error_curves, estimate_curves
 from quanet.report.palette import SERIES
 from quanet.report.phrases import level_text, listing, many, percent, points, share_entry
@@ -19,7 +20,7 @@ from quanet.report.summary import Chart, Column, Table, TableEntry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quanet.arrays import BoolArray, FloatArray, IntArray
+    from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
     from quanet.evaluation.results import Results
 
 CONSTANT = "TrainPrevalence"
@@ -52,25 +53,37 @@ def _cells(results: Mapping[str, Results], prior: FloatArray) -> dict[Cell, Cell
     return {Cell("", name, 0): CellOutcome(one, prior, 0.0) for name, one in results.items()}
 
 
-def estimates_chart(results: Mapping[str, Results], prior: FloatArray) -> Chart:
-    """Mean estimate by true share: two classes, one panel per method; more, one panel per class of the first method."""
+def estimates_chart(
+    results: Mapping[str, Results], prior: FloatArray, *, classes: LabelArray | None = None, focus: Any = None
+) -> Chart:
+    """Mean estimate by true share: two classes, one panel per method; more, one panel per class of the first method.
+
+    Parameters
+    ----------
+    results, prior : results by method, and training prevalences (k,).
+    classes : (k,) names of the classes; None for those of the results.
+    focus : the class shown first; None for the second of two, or the most common one.
+    """
     cells, names, first = _cells(results, prior), list(results), next(iter(results.values()))
-    whose = "" if len(first.classes) == 2 else f" of {names[0]}"
+    classes = first.classes if classes is None else classes
+    whose = "" if len(classes) == 2 else f" of {names[0]}"
     if not whose:
-        curves = estimate_curves(cells)
+        c = position_of(classes, focus)
+        assert c is not None
+        curves = estimate_curves(cells, position=c)
         shown = {name: cast("ErrorCurve", curves.shown["", name]) for name in names}
-        what, subject = f"share of {first.classes[-1]}", f"methods: {listing(names[:MAX_PANELS])}"
+        what, subject = f"share of {classes[c]}", f"methods: {listing(names[:MAX_PANELS])}"
         errors = [f"{name} is off by {points(curve.error)}" for name, curve in shown.items()]
     else:
-        order = np.argsort(-first.truth.mean(axis=0), kind="stable")
+        order = focus_first(np.argsort(-first.truth.mean(axis=0), kind="stable"), classes, focus)
         own = {cell: one for cell, one in cells.items() if cell.method == names[0]}
         shown = {
-            str(first.classes[c]): cast("ErrorCurve", estimate_curves(own, position=int(c)).shown["", names[0]])
+            str(classes[c]): cast("ErrorCurve", estimate_curves(own, position=int(c)).shown["", names[0]])
             for c in order
         }
         what, subject = "share of a class", f"classes, by {names[0]}"
         by_class = np.abs(first.estimate - first.truth).mean(axis=0)
-        errors = [f"{first.classes[c]} is off by {points(by_class[c])}" for c in order]
+        errors = [f"{classes[c]} is off by {points(by_class[c])}" for c in order]
     drawn = list(shown.items())[:MAX_PANELS]
     highest = max(float(part.max()) for _, curve in drawn for part in (curve.x, curve.high))
     panels = tuple(

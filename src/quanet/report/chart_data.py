@@ -17,7 +17,7 @@ class IntervalRows:
     columns : (c,) titles of the panels; may be empty.
     estimate, lower, upper : (r, c).
     measure : meaning of the dots, for the key.
-    unit : "share", or "points" for errors.
+    unit : "share", "points" for errors, or "difference" for differences, with a line at 0.
     asides : (r,) texts to the right of the rows.
     marks : other values next to the dots, by name: (r, c) each; at most two.
     faint : (r,) rows with a hollow dot; `hollow` explains it in the key.

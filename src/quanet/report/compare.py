@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from quanet.workflows.compare import Comparison
 
 
-def summarize_comparison(comparison: Comparison, *, settings: Sequence[tuple[str, str]] = ()) -> Summary:
-    """Methods on the same bags, best first, and which of them do not differ significantly from the best."""
+def summarize_comparison(
+    comparison: Comparison, *, settings: Sequence[tuple[str, str]] = (), focus: Any = None
+) -> Summary:
+    """Methods on the same bags, best first, and which of them do not differ significantly from the best.
+
+    Charts show the class `focus` first; None for the second of two, or the most common one.
+    """
     results = comparison.results
     names, first = list(results), next(iter(results.values()))
     metric, p_values = next(iter(comparison.p_values.items()))
@@ -37,10 +42,11 @@ def summarize_comparison(comparison: Comparison, *, settings: Sequence[tuple[str
     verdict = _verdict(names, metric, p_values, alike)
     ranking = methods_chart(results, ~(p_values < ALPHA), _ranking_table(comparison))
     shift = shift_chart(results, comparison.prior, limit=limit)
+    estimates = estimates_chart(results, comparison.prior, classes=comparison.classes, focus=focus)
     sections = [
         Section("Methods, best first", (verdict, f"Bags: {comparison.protocol}."), charts=(ranking,)),
         Section("Error by shift", charts=(shift,), detail=True),
-        Section("Estimates and true shares", charts=(estimates_chart(results, comparison.prior),), detail=True),
+        Section("Estimates and true shares", charts=(estimates,), detail=True),
     ]
     if comparison.failed:
         sections.insert(1, Section("Methods that could not run on these data", _failed(comparison.failed)))

@@ -8,8 +8,16 @@ import numpy as np
 
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
-from quanet.report.groups import ROWS, group_name, position_of
-from quanet.report.judge_errors import assumptions, confusion_table, error_cautions
+from quanet.report.class_order import focus_first, position_of
+from quanet.report.groups import ROWS, group_name
+from quanet.report.judge_audit import anchor_finding, anchor_section, audit_data, difference_section, panel_section
+from quanet.report.judge_errors import (
+    assumptions,
+    cluster_sentences,
+    confusion_table,
+    error_cautions,
+    group_error_table,
+)
 from quanet.report.phrases import (
     between,
     level_text,
@@ -50,16 +58,24 @@ def summarize_correction(
     """
     place = position_of(correction.classes, focus)
     first = len(correction.classes) - 1 if place is None else place
-    sections = [Section("All together", _paragraphs(correction), charts=(_total_chart(correction),))]
+    sections = [Section("All together", _paragraphs(correction), charts=(_total_chart(correction, focus),))]
     if correction.keys:
         sections.append(_group_section(correction, None if place is None else first))
+    if correction.differences is not None:
+        sections.append(difference_section(correction, first))
+    if correction.panel is not None:
+        sections.append(panel_section(correction, first))
     if correction.rates is not None:
-        sections.append(Section("How the judge errs", tables=(confusion_table(correction),)))
+        by_group = group_error_table(correction)
+        tables = (confusion_table(correction), *(() if by_group is None else (by_group,)))
+        sections.append(Section("How the judge errs", tables=tables))
+    if correction.anchor is not None:
+        sections.append(anchor_section(correction, first))
     source = f" in {correction.source}" if correction.source else ""
     return Summary(
         title=f"Corrected rates{source}",
         answer=_answer(correction, first),
-        cautions=error_cautions(correction),
+        cautions=(*anchor_finding(correction), *error_cautions(correction)),
         facts=(
             ("instances", f"{correction.sizes.sum():,}"),
             ("human labels", f"{correction.labelled:,}"),
@@ -89,18 +105,19 @@ def _answer(correction: Correction, c: int) -> str:
 def _paragraphs(correction: Correction) -> tuple[str, ...]:
     gap = correction.total[0] - correction.total[3]
     if np.isnan(gap).all():
-        return (LABELS_USED[correction.calibration],)
+        return (LABELS_USED[correction.calibration], *cluster_sentences(correction))
     c = int(np.nanargmax(np.abs(gap)))
     return (
         f"The judge's rate of {correction.classes[c]} is {percent(correction.total[3, c])}: {points(abs(gap[c]))} "
         f"{'below' if gap[c] > 0 else 'above'} the corrected rate.",
         LABELS_USED[correction.calibration],
+        *cluster_sentences(correction),
     )
 
 
-def _total_chart(correction: Correction) -> Chart:
+def _total_chart(correction: Correction, focus: Any) -> Chart:
     estimate, lower, upper, judged = correction.total
-    order = np.argsort(-estimate, kind="stable")
+    order = focus_first(np.argsort(-estimate, kind="stable"), correction.classes, focus)
     rows = IntervalRows(
         tuple(str(correction.classes[c]) for c in order),
         ("",),
@@ -252,6 +269,7 @@ def _data(correction: Correction, first: int) -> dict[str, Any]:
         "groups": _rows(correction) if correction.keys else [],
         "rates": correction.rates,
         "skipped": correction.skipped,
+        **audit_data(correction),
     }
 
 

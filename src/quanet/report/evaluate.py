@@ -10,6 +10,7 @@ from quanet.evaluation.significance import can_be_too_wide, coverage_test
 from quanet.report.bag_charts import bag_sizes, bags_data, coverage_chart, estimates_chart, mean_error, shift_chart
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
+from quanet.report.class_order import focus_first
 from quanet.report.phrases import (
     between,
     diagnosis_section,
@@ -34,8 +35,13 @@ METRICS = ("ae", "rae", "kld")
 ALPHA = 0.05  # significance level
 
 
-def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str, str]] = ()) -> Summary:
-    """Errors of a model on labelled bags, next to a plain count, and the coverage of its intervals."""
+def summarize_evaluation(
+    evaluation: Evaluation, *, settings: Sequence[tuple[str, str]] = (), focus: Any = None
+) -> Summary:
+    """Errors of a model on labelled bags, next to a plain count, and the coverage of its intervals.
+
+    Charts and tables show the class `focus` first; None for the second of two, or the most common one.
+    """
     name, first = next(iter(evaluation.results.items()))
     errors = {method: mean_error(results) for method, results in evaluation.results.items()}
     level, limit = evaluation.interval.level, _limit(evaluation)
@@ -46,7 +52,7 @@ def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str
         (f"of the {level_text(level)} intervals contain the truth", percent(float(evaluation.covered.mean()))),
         *([] if limit is None else [("smallest possible error of an unbiased method", points(limit))]),
     ]
-    estimates = estimates_chart(evaluation.results, evaluation.prior)
+    estimates = estimates_chart(evaluation.results, evaluation.prior, focus=focus)
     shift = shift_chart(evaluation.results, evaluation.prior, limit=limit)
     coverage = coverage_chart(first, evaluation.covered, level)
     sections = (
@@ -60,7 +66,7 @@ def summarize_evaluation(evaluation: Evaluation, *, settings: Sequence[tuple[str
             detail=True,
         ),
         *_drift_sections(evaluation),
-        Section("All labelled instances as one bag", charts=(_whole_chart(evaluation),)),
+        Section("All labelled instances as one bag", charts=(_whole_chart(evaluation, focus),)),
         diagnosis_section(evaluation.diagnosis),
     )
     return Summary(
@@ -184,9 +190,9 @@ def _error_table(results: Mapping[str, Results]) -> Table:
     )
 
 
-def _whole_chart(evaluation: Evaluation) -> Chart:
+def _whole_chart(evaluation: Evaluation, focus: Any) -> Chart:
     whole, truth = evaluation.whole, evaluation.whole_truth
-    order = np.argsort(-truth, kind="stable")
+    order = focus_first(np.argsort(-truth, kind="stable"), whole.classes, focus)
     inside = int(((whole.lower <= truth) & (truth <= whole.upper)).sum())
     rows = IntervalRows(
         tuple(str(whole.classes[c]) for c in order),

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from quanet.data.columns import label_name
 from quanet.diagnostics.findings import Finding
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quanet.workflows.fit import HeldOutErrors, Training
+    from quanet.workflows.expected_errors import HeldOutErrors
+    from quanet.workflows.fit import Training
 
 MOST_CLASSES = 12  # listed; the rest are added up
 
 
-def summarize_training(training: Training, *, settings: Sequence[tuple[str, str]] = ()) -> Summary:
-    """The report of a training: errors to expect, advice, training data."""
+def summarize_training(
+    training: Training, *, settings: Sequence[tuple[str, str]] = (), focus: str | None = None
+) -> Summary:
+    """The report of a training: errors to expect, advice, training data; the class `focus` comes first in tables."""
     return Summary(
         title=f"Model {training.method}, trained on {', '.join(training.files[:3])}",
         answer=_answer(training),
         cautions=_cautions(training),
-        sections=(_errors_section(training), Section("Drift", (_drift_sentence(training),)), data_section(training)),
+        sections=(
+            _errors_section(training),
+            Section("Drift", (_drift_sentence(training),)),
+            data_section(training, focus),
+        ),
         settings=(*settings, ("seed", str(training.seed))),
         data=lambda: training.facts(dict(settings).get("command", "")),
     )
@@ -86,13 +94,13 @@ def _drift_sentence(training: Training) -> str:
     return training.drift.sentence if training.drift else "Unknown; intervals do not include it."
 
 
-def data_section(training: Training) -> Section:
+def data_section(training: Training, focus: str | None = None) -> Section:
     """Rows, copies and classes of the training data."""
     rows = rows_sentence(training.rows, training.skipped)
     return Section(
         "Training data",
         (training.sentence, f"{rows}.", *copies_sentences(training.instances, training.duplicates, training.conflicts)),
-        tables=(counts_table(training.counts),),
+        tables=(counts_table(named_counts(training.counts, training.names, focus)),),
     )
 
 
@@ -110,6 +118,18 @@ def copies_sentences(instances: int, duplicates: int, conflicts: int) -> tuple[s
     return (
         f"{duplicates:,} rows ({duplicates / instances:.1%}) are copies of earlier ones; copies share a fold.{labels}",
     )
+
+
+def named_counts(counts: Mapping[Any, int], names: Mapping[str, str], focus: str | None = None) -> dict[str, int]:
+    """Instances by the name of their class, the class `focus` first.
+
+    Examples
+    --------
+    >>> named_counts({0: 30, 1: 20}, {"1": "positive"}, "positive")
+    {'positive': 20, '0': 30}
+    """
+    named = {names.get(label_name(label), label_name(label)): number for label, number in counts.items()}
+    return dict(sorted(named.items(), key=lambda item: item[0] != focus))
 
 
 def counts_sentence(counts: Mapping[Any, int]) -> str:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quanet.diagnostics.findings import WIDE
-from quanet.errors import InvalidSetting
 from quanet.report.chart_data import Grid, IntervalRows, Line, Panel
+from quanet.report.class_order import focus_first, position_of
 from quanet.report.palette import SERIES
-from quanet.report.phrases import level_text, many, percent, share_entry
+from quanet.report.phrases import level_text, many, of_weight, percent, share_entry, share_of
 from quanet.report.summary import Column, Table, TableEntry
+from quanet.report.time_series import TimeSeries, time_key, time_series
 from quanet.uncertainty.policy import SMALL_BAG
 from quanet.uncertainty.widening import FEWEST_LABELS
 
 if TYPE_CHECKING:
-    from quanet.arrays import FloatArray, LabelArray
+    from quanet.arrays import FloatArray
     from quanet.workflows.predict import Shares
 
 LINES = 4  # in a panel, if there are several panels
@@ -32,68 +32,6 @@ MEANINGS = {
     "unknown": "drift cannot be measured; the interval includes sampling only",
 }
 LONGEST = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}  # days
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TimeSeries:
-    """A time series of groups: its title, dates and the positions of the groups."""
-
-    title: str
-    dates: Any  # (t,) days
-    positions: list[int]
-
-
-def time_key(shares: Shares) -> int | None:
-    """Position of the key that is a date; None if there is none."""
-    return next((at for at, key in enumerate(shares.keys) if key.period), None)
-
-
-def start_of(text: str, period: str) -> date | None:
-    """First day of a period; None if the text is not a period.
-
-    Examples
-    --------
-    >>> [str(start_of(*one)) for one in (("2024-05", "month"), ("2024-W07", "week"), ("2024-Q2", "quarter"))]
-    ['2024-05-01', '2024-02-12', '2024-04-01']
-    """
-    try:
-        if period == "week":
-            year, week = text.split("-W")
-            return date.fromisocalendar(int(year), int(week), 1)
-        if period == "quarter":
-            year, quarter = text.split("-Q")
-            return date(int(year), 3 * int(quarter) - 2, 1)
-        return date.fromisoformat({"month": f"{text}-01", "year": f"{text}-01-01"}.get(period, text))
-    except ValueError:
-        return None
-
-
-def time_series(shares: Shares) -> list[TimeSeries]:
-    """Time series of groups, one for each combination of the other keys; those with most instances first."""
-    at = time_key(shares)
-    assert at is not None
-    found: dict[tuple[str, ...], list[tuple[date, int]]] = {}
-    for position, group in enumerate(shares.groups):
-        start = start_of(group[at], shares.keys[at].period)
-        if start is not None:
-            found.setdefault((*group[:at], *group[at + 1 :]), []).append((start, position))
-    made = [
-        TimeSeries(
-            ", ".join(others), np.array([day for day, _ in members], dtype="datetime64[D]"), [p for _, p in members]
-        )
-        for others, members in ((others, sorted(members)) for others, members in found.items())
-    ]
-    return sorted(made, key=lambda series: -int(shares.sizes[series.positions].sum()))
-
-
-def position_of(classes: LabelArray, focus: Any) -> int | None:
-    """Position of a class; without a name, the second of two classes, and None for more."""
-    if focus is None:
-        return 1 if len(classes) == 2 else None
-    names = [str(name) for name in classes.tolist()]
-    if str(focus) not in names:
-        raise InvalidSetting(f"Unknown class {focus!r}. Choose from {', '.join(map(repr, names))}.")
-    return names.index(str(focus))
 
 
 def shown_classes(shares: Shares, focus: Any, most: int) -> list[int]:
@@ -135,7 +73,7 @@ def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = 
     return Grid(
         panels,
         "date",
-        ylabel="share" if alone is None else f"share of {shares.classes[alone]}",
+        ylabel=share_of(None if alone is None else shares.classes[alone], shares.weight),
         gap=LONGEST[shares.keys[at].period] + 0.5,
         mark=(mark, f"total: {percent(mark)}") if mark is not None and truth is None else None,
     )
@@ -210,7 +148,8 @@ def group_rows(
         shares.interval.estimate[both],
         shares.interval.lower[both],
         shares.interval.upper[both],
-        f"{'share' if several else f'share of {shares.classes[picked[0]]}'}, {level_text(shares.total.level)} interval",
+        f"{share_of(None if several else shares.classes[picked[0]], shares.weight)}, "
+        f"{level_text(shares.total.level)} interval",
         asides=tuple(f"n = {shares.sizes[g]:,}" for g in kept),
         marks={name: values[both] for name, values in (marks or {}).items()},
         faint=shares.small[kept],
@@ -229,50 +168,56 @@ def group_name(group: tuple[str, ...]) -> str:
     return " · ".join(value or "(empty)" for value in group) or "all"
 
 
-def class_rows(shares: Shares) -> IntervalRows:
-    """One row for each class: total share and plain count."""
-    order = np.argsort(-shares.total.estimate, kind="stable")
+def class_rows(shares: Shares, *, focus: Any = None) -> IntervalRows:
+    """One row for each class: total share and plain count; the class `focus` first, then the most common."""
+    order = focus_first(np.argsort(-shares.total.estimate, kind="stable"), shares.classes, focus)
     return IntervalRows(
         tuple(str(shares.classes[c]) for c in order),
         ("",),
         shares.total.estimate[order, None],
         shares.total.lower[order, None],
         shares.total.upper[order, None],
-        f"estimate, {level_text(shares.total.level)} interval",
+        f"{share_of(weight=shares.weight) if shares.weight else 'estimate'}, {level_text(shares.total.level)} interval",
         asides=tuple(percent(shares.total.estimate[c]) for c in order),
         marks={"plain count": shares.total_counted[order, None]},
     )
 
 
-def shares_table(shares: Shares, *, truth: FloatArray | None = None) -> Table:
-    """Shares and intervals of every group; of two classes, a narrow terminal shows the second."""
+def shares_table(shares: Shares, *, focus: Any = None, truth: FloatArray | None = None) -> Table:
+    """Shares and intervals of every group, the class `focus` first; of two, a narrow terminal shows one."""
     two = len(shares.classes) == 2
+    at = position_of(shares.classes, focus)
+    order = focus_first(np.arange(len(shares.classes)), shares.classes, focus)
+    known = order if at is None or not two else [at]
     keys = [str(key) for key in shares.keys]
     notes = group_states(shares)
+    effective = shares.interval.effective_sizes
     columns = [Column(key, left=True) for key in keys[1:]] + [Column("n")]
-    columns += [Column(str(name), spare=two and c == 0) for c, name in enumerate(shares.classes)]
-    columns += [Column(f"{shares.classes[1]}, counted", spare=True)] if two else []
-    columns += [Column(f"true {name}") for name in shares.classes[-1 if two else 0 :]] if truth is not None else []
+    columns += [Column("effective n")] if effective is not None else []
+    columns += [Column(str(shares.classes[c]), spare=two and c != at) for c in order]
+    columns += [Column(f"{shares.classes[at]}, counted", spare=True)] if two else []
+    columns += [Column(f"true {shares.classes[c]}") for c in known] if truth is not None else []
     columns += [Column("state" if any(shares.states) else "note", left=True)] if any(notes) else []
     rows = []
     for g, group in enumerate(shares.groups):
         first, *others = (value or "(empty)" for value in group or ("all",))
         ends = (shares.interval.estimate[g], shares.interval.lower[g], shares.interval.upper[g])
         entries = [TableEntry(value) for value in others] + [TableEntry(f"{shares.sizes[g]:,}")]
-        entries += [share_entry(*values) for values in zip(*ends, strict=True)]
-        entries += [TableEntry(f"{100 * shares.counted[g, 1]:.1f}")] if two else []
+        entries += [TableEntry(f"{effective[g]:,}")] if effective is not None else []
+        entries += [share_entry(*(part[c] for part in ends)) for c in order]
+        entries += [TableEntry(f"{100 * shares.counted[g, at]:.1f}")] if two else []
         if truth is not None:
-            entries += [TableEntry(f"{100 * share:.1f}") for share in truth[g][-1 if two else 0 :]]
+            entries += [TableEntry(f"{100 * truth[g, c]:.1f}") for c in known]
         entries += [TableEntry(notes[g])] if any(notes) else []
         rows.append((first, tuple(entries)))
     shown = (shares.interval.estimate, shares.interval.lower, shares.interval.upper)
     return Table(
-        f"Shares in %, with {level_text(shares.total.level)} intervals",
+        f"Shares{of_weight(shares.weight)} in %, with {level_text(shares.total.level)} intervals",
         tuple(columns),
         tuple(rows),
         tuple(_table_notes(shares)),
         keys[0] if keys else "group",
-        strips=tuple(zip(*(ends[:, 1].tolist() for ends in shown), strict=True)) if two else (),
+        strips=tuple(zip(*(ends[:, at].tolist() for ends in shown), strict=True)) if two else (),
     )
 
 
@@ -288,9 +233,12 @@ def group_states(shares: Shares) -> list[str]:
 
 def _table_notes(shares: Shares) -> list[str]:
     notes = []
+    if shares.weight:
+        notes.append("effective n: number of instances of equal weight that say as much.")
     if shares.small.any():
+        instances = "effective instances" if shares.weight else "instances"
         notes.append(
-            f"few: fewer than {SMALL_BAG} instances, or an interval wider than {200 * WIDE:.0f} points without "
+            f"few: fewer than {SMALL_BAG} {instances}, or an interval wider than {200 * WIDE:.0f} points without "
             f"drift ({many(int(shares.small.sum()), 'group')})."
         )
     states = set(shares.states)

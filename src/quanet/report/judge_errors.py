@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quanet.diagnostics.findings import Finding
+from quanet.labels.judge_groups import ALPHA
 from quanet.report.groups import group_name
 from quanet.report.phrases import listing, many
 from quanet.report.summary import Column, Table, TableEntry
@@ -89,3 +90,50 @@ def confusion_table(correction: Correction) -> Table:
         ("Bold: both agree.",),
         "human label",
     )
+
+
+def group_error_table(correction: Correction) -> Table | None:
+    """How often the judge agrees with people in every group, by human label, and the test of each group."""
+    test, tables = correction.errors, correction.tables
+    if correction.rates is None or test is None or not test.tested or tables is None or len(correction.groups) < 2:
+        return None
+    k = len(correction.classes)
+    rows = []
+    for g, group in enumerate(correction.groups):
+        labels = tables[g].sum(axis=1)
+        shares = 100 * tables[g, range(k), range(k)] / np.maximum(labels, 1)
+        entries = [
+            TableEntry(f"{share:.1f}", detail=f"of {number:,}") if number else TableEntry()
+            for share, number in zip(shares, labels, strict=True)
+        ]
+        p = test.p_values[g]
+        rows.append((group_name(group), (*entries, TableEntry(f"{p:.2g}", best=bool(p <= ALPHA)))))
+    return Table(
+        "Human labels that the judge gives too, in %, by group",
+        (*(Column(str(name)) for name in correction.classes), Column("p")),
+        tuple(rows),
+        (
+            "p: permutation test of the group's errors against those of all other groups, corrected for the number of "
+            "groups. Bold: they differ.",
+        ),
+        " · ".join(map(str, correction.keys)),
+    )
+
+
+def cluster_sentences(correction: Correction) -> list[str]:
+    """Sentences about clusters: how many there are, what they cost, what is assumed."""
+    found = correction.clusters
+    if found is None:
+        return []
+    if found.largest == 1:
+        return ["Every cluster has one row, so rows count as independent and intervals are the plain ones."]
+    wider = float(np.sqrt(found.effect.max()))
+    sentences = [
+        f"{many(found.judged, 'cluster')}, {found.labelled:,} with human labels, of up to {found.largest:,} rows. "
+        f"Design effect {found.effect.max():.2f}: errors are {wider:.2f} times those of as many independent rows."
+    ]
+    if found.shared:
+        sentences.append(
+            f"{many(found.shared, 'cluster')} in both files: rows with the same name in both count as one cluster."
+        )
+    return sentences

@@ -10,9 +10,20 @@ from scipy import stats
 
 from quanet.diagnostics.findings import Finding
 from quanet.errors import InvalidData
-from quanet.report.groups import position_of
+from quanet.report.class_order import position_of
 from quanet.report.monitor_chart import history_chart
-from quanet.report.phrases import between, level_text, listing, many, percent, points, reproduction, share_entry
+from quanet.report.monitor_data import batch_rows, columns_of, history_figures, monitor_json
+from quanet.report.phrases import (
+    between,
+    level_text,
+    listing,
+    many,
+    of_weight,
+    percent,
+    points,
+    reproduction,
+    share_entry,
+)
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 from quanet.workflows.monitor import date_text
 
@@ -26,10 +37,6 @@ if TYPE_CHECKING:
 MAX_PANELS = 12
 MAX_CHANGES = 4  # in the sentence
 SURPRISING = 0.001  # probability of this many batches outside their range; below it, a caution is given
-COLUMNS = (
-    *("batch", "date", "n", "class", "estimate", "smoothed", "lower", "upper", "weighted"),
-    *("evidence", "alarm", "since", "drift", "state"),
-)
 
 
 def summarize_monitor(run: MonitorRun, *, settings: Sequence[tuple[str, str]] = (), focus: Any = None) -> Summary:
@@ -52,9 +59,9 @@ def summarize_monitor(run: MonitorRun, *, settings: Sequence[tuple[str, str]] = 
         summary,
         facts=(*summary.facts, (f"evidence for a new change (alarm at {run.threshold:.0f})", evidence)),
         sections=(replace(over_time, detail=True), changes, *new),
-        data=lambda: _data(run, c, summary.answer),
-        rows=lambda: _rows(run),
-        columns=COLUMNS,
+        data=lambda: monitor_json(run, c, summary.answer),
+        rows=lambda: batch_rows(run),
+        columns=tuple(columns_of(run)),
     )
 
 
@@ -73,7 +80,7 @@ def summarize_history(history: History, *, settings: Sequence[tuple[str, str]] =
     shown = [c] if c is not None else np.argsort(-history.windowed[-1], kind="stable")[:MAX_PANELS].tolist()
     change = _change_finding(history)
     return Summary(
-        title="Shares over time",
+        title=f"Shares{of_weight(history.weight)} over time",
         answer=_answer(history, shown[0]),
         cautions=(
             *((change,) if change.severity != "ok" else ()),
@@ -83,6 +90,7 @@ def summarize_history(history: History, *, settings: Sequence[tuple[str, str]] =
         facts=(
             ("batches", f"{len(history.dates):,}"),
             ("instances", f"{history.sizes.sum():,}"),
+            *_weight_facts(history),
             ("first and newest batch", f"{date_text(history.dates[0])}, {date_text(history.dates[-1])}"),
             ("confidence level", level_text(history.level)),
             *_drift_facts(history),
@@ -94,13 +102,22 @@ def summarize_history(history: History, *, settings: Sequence[tuple[str, str]] =
             else Section("Changes", findings=(change,)),
         ),
         settings=reproduction(settings),
-        data=lambda: _figures(history, shown[0]),
-        figures=lambda: _figures(history, shown[0]),
+        data=lambda: history_figures(history, shown[0]),
+        figures=lambda: history_figures(history, shown[0]),
     )
+
+
+def _weight_facts(history: History) -> tuple[tuple[str, str], ...]:
+    """How many instances of equal weight say as much."""
+    sizes = history.effective_sizes
+    if sizes is None:
+        return ()
+    return ((f"median effective size of a batch, by {history.weight or 'weight'}", f"{np.median(sizes):,.0f}"),)
 
 
 def _answer(history: History, c: int) -> str:
     name, newest = history.classes[c], history.windowed[-1, c]
+    name = f"{name} (share of {history.weight})" if history.weight else name
     now = f"{percent(newest)} ({between(history.lower[-1, c], history.upper[-1, c])})"
     if not history.changes:
         batches = many(len(history.dates), "batch", "batches")
@@ -214,11 +231,13 @@ def _cost_text(cost: FloatArray | None) -> str:
 def _batch_table(run: MonitorRun, c: int) -> Table:
     """The estimate after each new batch, for one class."""
     level = level_text(run.history.level)
+    weighted = f" (of {run.history.weight})" if run.history.weight else ""
     rows = tuple(
         (
             name,
             (
                 TableEntry(f"{one.n:,}"),
+                *(() if one.effective_n is None else (TableEntry(f"{one.effective_n:,}"),)),
                 TableEntry(f"{100 * one.estimate[c]:.1f}"),
                 share_entry(one.windowed[c], one.lower[c], one.upper[c]),
                 TableEntry(str(one.drift.state)),
@@ -227,73 +246,12 @@ def _batch_table(run: MonitorRun, c: int) -> Table:
         )
         for name, one in zip(run.batches, run.estimates, strict=True)
     )
+    effective = () if run.history.effective_sizes is None else (Column("effective n"),)
     notes = ("* A change was detected with this batch.",) if any(one.found for one in run.estimates) else ()
     return Table(
-        f"Share of {run.history.classes[c]} in %: batch alone, and smoothed with its {level} interval",
-        (Column("n"), Column("batch alone"), Column("smoothed"), Column("drift"), Column("evidence")),
+        f"Share of {run.history.classes[c]}{weighted} in %: batch alone, and smoothed with its {level} interval",
+        (Column("n"), *effective, Column("batch alone"), Column("smoothed"), Column("drift"), Column("evidence")),
         rows,
         notes,
         "batch",
     )
-
-
-def _rows(run: MonitorRun) -> list[dict[str, Any]]:
-    """One row for every new batch and class."""
-    rows = []
-    for batch, one in zip(run.batches, run.estimates, strict=True):
-        for c, label in enumerate(run.history.classes.tolist()):
-            values = (one.estimate[c], one.windowed[c], one.lower[c], one.upper[c], one.weighted[c])
-            since = None if one.since is None else date_text(one.since)
-            found = (one.evidence, one.alarm, since, one.drift.cost[c], str(one.drift.state))
-            row = (batch, date_text(one.date), one.n, label, *values, *found)
-            rows.append(dict(zip(COLUMNS, row, strict=True)))
-    return rows
-
-
-def _data(run: MonitorRun, c: int, answer: str) -> dict[str, Any]:
-    history = run.history
-    newest = history.changes[-1] if history.changes else None
-    return {
-        "answer": answer,
-        "class": history.classes.tolist()[c],
-        "alarm": newest is not None,
-        "since": None if newest is None else date_text(newest.date),
-        "threshold": run.threshold,
-        "classes": history.classes,
-        "before": None if newest is None else newest.before,
-        "after": None if newest is None else newest.after,
-        "changes": _changes(history, date_text),
-        "earlier_batches": run.earlier,
-        "readings": _rows(run),
-    }
-
-
-def _figures(history: History, c: int) -> dict[str, Any]:
-    arrays = ("sizes", "estimate", "windowed", "lower", "upper", "weighted", "level")
-    return {
-        "classes": history.classes,
-        "dates": [_iso_date(day) for day in history.dates],
-        **{name: getattr(history, name) for name in (*arrays, "baseline", "batch_lower", "batch_upper")},
-        "class": history.classes[c],
-        "since": None if history.since is None else _iso_date(history.since),
-        "changes": _changes(history, _iso_date),
-    }
-
-
-def _changes(history: History, text: Any) -> list[dict[str, Any]]:
-    return [
-        {
-            "since": text(one.date),
-            "found": text(one.found),
-            "before": one.before,
-            "after": one.after,
-            "drift": one.cost,
-            "may_be_drift": one.may_be_drift,
-        }
-        for one in history.changes
-    ]
-
-
-def _iso_date(value: Any) -> str:
-    """A date in ISO format; midnight is omitted."""
-    return str(value).removesuffix(".000000").removesuffix("T00:00:00")

@@ -9,7 +9,7 @@ import numpy as np
 
 from quanet.report.chart_data import Grid, Line, Panel
 from quanet.report.charts.lines import lines_figure
-from quanet.report.phrases import level_text, listing, many, percent, share_entry
+from quanet.report.phrases import level_text, listing, many, percent, share_entry, share_of
 from quanet.report.summary import Chart, Column, Table, TableEntry
 from quanet.workflows.monitor import date_text
 
@@ -36,7 +36,7 @@ def history_chart(history: History, shown: list[int]) -> Chart:
         panels,
         "date" if dated else "number",
         xlabel="" if dated else "batch",
-        ylabel="share" if several else f"share of {history.classes[shown[0]]}",
+        ylabel=share_of(None if several else history.classes[shown[0]], history.weight),
         events=tuple((one.date, "change" if len(history.changes) == 1 else "") for one in history.changes),
     )
     c = shown[0]

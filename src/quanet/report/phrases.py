@@ -3,6 +3,7 @@
 import math
 import platform
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -72,6 +73,30 @@ def probability(p: float) -> str:
     ('.031', '< .001')
     """
     return "< .001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
+
+
+def share_of(label: Any = None, weight: str = "") -> str:
+    """What is shown: the share of a class, or shares of all; with weights, of what.
+
+    Examples
+    --------
+    >>> share_of(), share_of("negative"), share_of(weight="views"), share_of("negative", "views")
+    ('share', 'share of negative', 'share of views', 'negative, share of views')
+    """
+    if weight:
+        return f"share of {weight}" if label is None else f"{label}, share of {weight}"
+    return "share" if label is None else f"share of {label}"
+
+
+def of_weight(weight: str) -> str:
+    """What shares are shares of, after "Shares"; empty without weights.
+
+    Examples
+    --------
+    >>> of_weight("views"), of_weight("")
+    (' of views', '')
+    """
+    return f" of {weight}" if weight else ""
 
 
 def many(number: int, one: str, more: str = "") -> str:
@@ -155,6 +180,7 @@ def reproduction(
     return (*settings, *known, *((("versions", versions),) if versions else ()))
 
 
+@cache
 def _versions() -> list[tuple[str, str]]:
     found = [("Python", platform.python_version())]
     for name in PACKAGES:

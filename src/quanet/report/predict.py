@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.report.accuracy_section import accuracy_sections
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure
+from quanet.report.class_order import focus_first, position_of
 from quanet.report.groups import (
     class_rows,
     group_name,
     group_note,
     group_rows,
-    position_of,
     shares_table,
     shown_classes,
-    time_key,
-    time_series,
     trend_grid,
     trend_note,
 )
@@ -28,20 +27,22 @@ from quanet.report.phrases import (
     level_text,
     listing,
     many,
+    of_weight,
     percent,
-    plain_finding,
     points,
     reproduction,
     share_entry,
     skipped_facts,
 )
+from quanet.report.shares_data import shares_figures, shares_json
 from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
+from quanet.report.time_series import time_key, time_series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quanet.arrays import FloatArray
-    from quanet.uncertainty.regions import Interval
+    from quanet.diagnostics.findings import Finding
     from quanet.workflows.predict import Shares
 
 NAMED = 3  # classes or groups named in a sentence; the others are counted
@@ -62,17 +63,18 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
         sections.append(trend_section(shares, focus=focus))
     elif shares.keys:
         sections.append(group_section(shares, focus=focus))
-    sections.append(_whole_section(shares))
+    sections.append(_whole_section(shares, focus))
     sections += [diagnosis_section(shares.diagnosis)] if len(shares.diagnosis) else []
+    sections += accuracy_sections(shares.accuracy, focus=focus, detail=True)
     return Summary(
-        title=f"Shares in {shares.source}" if shares.source else "Shares",
+        title=f"Shares{of_weight(shares.weight)}{f' in {shares.source}' if shares.source else ''}",
         answer=_answer(shares, focus),
-        cautions=cautions_of(shares.diagnosis),
+        cautions=(*cautions_of(shares.diagnosis), *_dominated(shares)),
         facts=_facts(shares),
         sections=tuple(sections),
         settings=reproduction(settings, shares.model),
-        data=lambda: _data(shares),
-        figures=lambda: _figures(shares),
+        data=lambda: shares_json(shares),
+        figures=lambda: shares_figures(shares),
         rows=shares.rows,
         digits=6,
     )
@@ -88,11 +90,22 @@ def _answer(shares: Shares, focus: Any) -> str:
     more = len(order) - len(named)
     rest = f" and {more} more classes" if more else ""
     where = f" in {shares.source}" if shares.source else ""
-    return f"{listing(named)}{rest} of {many(int(shares.sizes.sum()), 'instance')}{where}."
+    what = f"the {shares.weight} of " if shares.weight else ""
+    return f"{listing(named)}{rest} of {what}{many(int(shares.sizes.sum()), 'instance')}{where}."
+
+
+def _dominated(shares: Shares) -> tuple[Finding, ...]:
+    """The warning that a few instances have most of the weight, if they do."""
+    return tuple(one for one in shares.diagnosis if one.name == "weights" and one.severity == "warning")
 
 
 def _facts(shares: Shares) -> tuple[tuple[str, str], ...]:
     facts = [("instances", f"{shares.sizes.sum():,}")]
+    if shares.totals is not None:
+        facts += [
+            (shares.weight, f"{shares.totals.sum():,.6g}"),
+            ("effective size", f"{shares.total.effective_sizes:,}"),
+        ]
     if shares.keys:
         small = int(shares.small.sum())
         few = f", {small:,} of them small" if small else ""
@@ -114,6 +127,7 @@ def trend_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None
     paragraphs = [_range(shares, c)] if not others else [_differing(shares, c)] if alone else []
     paragraphs.append(trend_note(shares, focus=focus))
     what = f"Share of {shares.classes[c]}" if alone else "Shares of classes"
+    what = f"{what} (of {shares.weight})" if shares.weight else what
     by = f" and {listing(others)}" if others else ""
     caption = (
         f"{what} by {shares.keys[at]}{by}. Bands: {level_text(shares.total.level)} intervals"
@@ -126,7 +140,7 @@ def trend_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None
         "trend",
         caption,
         alt.strip(),
-        shares_table(shares, truth=truth),
+        shares_table(shares, focus=focus, truth=truth),
         lambda width: lines_figure(trend_grid(shares, focus=focus, truth=truth), width=width),
     )
     return Section("Over time", tuple(filter(None, paragraphs)), charts=(chart,))
@@ -171,27 +185,27 @@ def group_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None
     keys = listing(list(map(str, shares.keys)))
     chart = Chart(
         "groups",
-        f"Shares by {keys}, ordered by {shares.classes[c]}. "
+        f"Shares{of_weight(shares.weight)} by {keys}, ordered by {shares.classes[c]}. "
         f"Lines: {level_text(shares.total.level)} intervals; grey: the total with its interval.",
         f"A dot with its interval for each of {many(len(shares.groups), 'group')}. {' '.join(paragraphs)}",
-        shares_table(shares, truth=truth),
+        shares_table(shares, focus=focus, truth=truth),
         lambda width: rows_figure(group_rows(shares, focus=focus, marks=marks), width=width),
     )
     return Section(f"By {keys}", paragraphs, charts=(chart,))
 
 
-def _whole_section(shares: Shares) -> Section:
+def _whole_section(shares: Shares, focus: Any) -> Section:
     gap = shares.total.estimate - shares.total_counted
     c = int(np.abs(gap).argmax())
     counted = (
         f"A plain count of predicted labels gives {percent(shares.total_counted[c])} {shares.classes[c]}: "
         f"{points(abs(gap[c]))} {'less' if gap[c] > 0 else 'more'} than the corrected estimate."
     )
-    order = np.argsort(-shares.total.estimate, kind="stable")
+    order = focus_first(np.argsort(-shares.total.estimate, kind="stable"), shares.classes, focus)
     ends = [(shares.total.estimate[c], shares.total.lower[c], shares.total.upper[c]) for c in order]
     plain_counts = [TableEntry(f"{100 * shares.total_counted[c]:.1f}") for c in order]
     table = Table(
-        f"Total shares in %, with {level_text(shares.total.level)} intervals",
+        f"Total shares{of_weight(shares.weight)} in %, with {level_text(shares.total.level)} intervals",
         (Column("share"), Column("plain count")),
         tuple(
             (str(shares.classes[c]), (share_entry(*values), count))
@@ -202,94 +216,10 @@ def _whole_section(shares: Shares) -> Section:
     )
     chart = Chart(
         "classes",
-        "Estimated share of every class in all instances, and the plain count of predicted labels.",
+        f"Estimated share of every class in all {shares.weight or 'instances'}, and the plain count of predicted "
+        "labels.",
         f"A dot with its interval for each of {many(len(shares.classes), 'class', 'classes')}. {counted}",
         table,
-        lambda width: rows_figure(class_rows(shares), width=width),
+        lambda width: rows_figure(class_rows(shares, focus=focus), width=width),
     )
     return Section("Total", (counted,), charts=(chart,))
-
-
-def _figures(shares: Shares) -> dict[str, Any]:
-    states, labels = shares.states, shares.labels
-    return {
-        "classes": shares.classes,
-        "keys": [{"column": key.column, "period": key.period} for key in shares.keys],
-        "level": shares.total.level,
-        "total": {"n": shares.sizes.sum(), **_parts(shares.total, shares.total_counted, ())},
-        "groups": [
-            {
-                "group": group,
-                "n": shares.sizes[g],
-                **_parts(shares.interval, shares.counted, g),
-                "small": shares.small[g],
-                "state": states[g],
-                "labels": labels[g],
-            }
-            for g, group in enumerate(shares.groups)
-        ],
-        "skipped": shares.skipped,
-        "source": shares.source,
-    }
-
-
-def _parts(interval: Interval, counted: FloatArray, g: Any) -> dict[str, FloatArray]:
-    return {
-        "estimate": interval.estimate[g],
-        "lower": interval.lower[g],
-        "upper": interval.upper[g],
-        "counted": counted[g],
-        "drift": np.full(len(interval.classes), np.nan) if interval.drift is None else interval.drift.cost[g],
-    }
-
-
-def _state(interval: Interval, g: Any) -> dict[str, Any]:
-    """The state of a group, and the labels that would settle its shares; empty if intervals do not include drift."""
-    drift = interval.drift
-    if drift is None:
-        return {}
-    return {"state": str(np.asarray(drift.state)[g]), "labels": int(np.asarray(drift.labels)[g])}
-
-
-def _data(shares: Shares) -> dict[str, Any]:
-    groups = [
-        {
-            "group": dict(zip(shares.key_names, values, strict=True)),
-            "n": int(shares.sizes[g]),
-            "small": bool(shares.small[g]),
-            **_state(shares.interval, g),
-            "classes": _classes(shares, shares.interval, shares.counted, g),
-        }
-        for g, values in enumerate(shares.groups)
-    ]
-    total = {
-        "n": int(shares.sizes.sum()),
-        **_state(shares.total, ()),
-        "classes": _classes(shares, shares.total, shares.total_counted, ()),
-    }
-    return {
-        "source": shares.source,
-        "model": shares.model,
-        "level": shares.total.level,
-        "interval": shares.total.method,
-        "total": total,
-        **({"groups": groups} if shares.keys else {}),
-        "diagnosis": [
-            plain_finding(one) | {"numbers": {name: _rounded(value) for name, value in one.numbers.items()}}
-            for one in shares.diagnosis
-        ],
-        "skipped": shares.skipped,
-    }
-
-
-def _classes(shares: Shares, interval: Interval, counted: FloatArray, g: Any) -> dict[str, dict[str, float | None]]:
-    parts = _parts(interval, counted, g).items()
-    return {
-        str(name): {part: _rounded(values[c]) for part, values in parts}
-        for c, name in enumerate(shares.classes.tolist())
-    }
-
-
-def _rounded(value: float) -> float | None:
-    """Six digits are far more than is known; JSON has no infinity."""
-    return round(float(value), 6) if abs(value) < float("inf") else None

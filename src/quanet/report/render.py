@@ -1,4 +1,4 @@
-"""One answer in every format: text, CSV, JSON, Parquet, Markdown, HTML, LaTeX. No renderer knows about verbs."""
+"""One answer in every format: text, CSV, JSON, Parquet, Excel, Markdown, HTML, LaTeX. No renderer knows about verbs."""
 
 import html
 import io
@@ -74,6 +74,13 @@ def to_parquet(summary: Summary) -> bytes:
     content = io.BytesIO()
     _frame(summary).to_parquet(content, index=False)
     return content.getvalue()
+
+
+def to_xlsx(summary: Summary) -> bytes:
+    """The tidy table as an Excel workbook."""
+    from quanet.data.workbooks import to_workbook
+
+    return to_workbook(_frame(summary), summary.title)
 
 
 def _frame(summary: Summary) -> "pd.DataFrame":
@@ -261,6 +268,7 @@ FORMATS: dict[str, Callable[[Summary], str | bytes]] = {
     "csv": to_csv,
     "json": to_json,
     "parquet": to_parquet,
+    "xlsx": to_xlsx,
     "md": to_markdown,
     "html": to_html,
     "latex": _to_latex,

@@ -19,6 +19,7 @@ LAWS: tuple[Callable[[ContractCase], None], ...] = (
     estimates.order_is_irrelevant,
     estimates.relabelling_permutes,
     estimates.batch_equals_loop,
+    estimates.weights_repeat_instances,
     conduct.classes_are_the_labels,
     conduct.read_once_is_read,
     conduct.same_seed_same_result,

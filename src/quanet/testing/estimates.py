@@ -56,6 +56,15 @@ def batch_equals_loop(case: ContractCase) -> None:
     np.testing.assert_allclose(together, [fitted.aggregate(rows[bag]) for bag in ragged], atol=CLOSE)
 
 
+def weights_repeat_instances(case: ContractCase) -> None:
+    """Equal weights change nothing, and a whole weight counts an instance as often as it says."""
+    fitted, pool = case.fitted, case.pool[:30]
+    np.testing.assert_allclose(fitted.predict(pool, np.full(30, 0.7)), fitted.predict(pool), atol=CLOSE)
+    weights = np.arange(30) % 3
+    repeated = fitted.predict(np.repeat(pool, weights, axis=0))
+    np.testing.assert_allclose(fitted.predict(pool, 5.0 * weights), repeated, atol=1e-7)
+
+
 def perfect_classifier_is_exact(case: ContractCase) -> None:
     """With posteriors of 0 and 1 that are right, the estimate is the truth; in its order, if the method shrinks it."""
     if not case.reads_posteriors:

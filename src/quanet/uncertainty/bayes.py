@@ -253,7 +253,10 @@ def bayes_intervals(request: IntervalRequest) -> Ends:
             likely[positions] = likelihoods.prevalences(stack)
         covariance = learning_covariance(likelihoods(request.held_out.inputs), request.held_out, likely)
     rng = np.random.default_rng(request.seed)
-    for positions, stack in request.bags.gather(request.inputs):
+    bags = request.bags
+    if bags.weights is not None:  # a posterior counts whole instances: as many as the effective size says
+        bags = bags.unweighted(request.inputs, request.sizes)
+    for positions, stack in bags.gather(request.inputs):
         draws = posterior_draws(request, stack, likelihoods, labels=labels, rng=rng)
         shift = np.random.default_rng([request.seed, len(draws)])
         draws = add_learning_error(draws, covariance[positions], rng=shift)

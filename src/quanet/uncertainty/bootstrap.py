@@ -77,17 +77,18 @@ class BootstrapDraws:
 
 def bootstrap_intervals(request: IntervalRequest) -> Ends:
     """Bootstrap intervals of the requested bags."""
-    bags = np.split(request.bags.flat, np.cumsum(request.bags.sizes)[:-1])
+    spelled = request.bags.unweighted(request.inputs)
+    bags = np.split(spelled.flat, np.cumsum(spelled.sizes)[:-1])
     likelihoods = request.likelihoods() if request.quantifier.reads_posteriors else None
     calibrations = None if request.held_out is None else calibrations_of(request)
-    ends = []
-    for position, members, estimate in zip(request.positions.tolist(), bags, request.estimate, strict=True):
+    ends, positions, sizes = [], request.positions.tolist(), request.sizes.tolist()
+    for position, members, size, estimate in zip(positions, bags, sizes, request.estimate, strict=True):
         # Seeded by the position of the bag, so that other bags do not change its interval.
         rng = np.random.default_rng([request.seed, position])
-        draws = draw_bootstrap(request, likelihoods, request.inputs[members], estimate, rng)
+        draws = draw_bootstrap(request, likelihoods, request.inputs[members], size, estimate, rng)
         calibrated = None
         if calibrations is not None:
-            by_class, _, ratio = calibrations.of_size(request.quantifier, len(members))
+            by_class, _, ratio = calibrations.of_size(request.quantifier, size)
             calibrated = by_class, ratio
         ends.append(draws.ends(estimate, request.level, calibrated))
     lower, upper, covariance = (np.stack(part) for part in zip(*ends, strict=True))
@@ -98,16 +99,18 @@ def draw_bootstrap(
     request: IntervalRequest,
     likelihoods: Likelihoods | None,
     inputs: FloatArray,
+    size: int,
     estimate: FloatArray,
     rng: np.random.Generator,
 ) -> BootstrapDraws:
-    """Resample the inputs (n, d) of one of the requested bags, with estimate (k,), and estimate each resample.
+    """Resample the inputs (m, d) of one of the requested bags, with estimate (k,), and estimate each resample.
 
+    The effective size of the bag is that of each resample; it is m if the bag has no weights.
     The likelihoods give the drawn instances a class; None means that errors are measured from the estimate.
     """
     quantifier, resamples = request.quantifier, request.resamples
     assert resamples is not None
-    n, k = len(inputs), len(quantifier.classes_)
+    k = len(quantifier.classes_)
     relearned = replicates(quantifier)
     estimates, truths = np.empty((resamples, k)), np.empty((resamples, k))
     cumulative = None
@@ -120,24 +123,24 @@ def draw_bootstrap(
         truths[:] = estimate
     owners = np.arange(resamples) * len(relearned) // resamples
     rows = [replicate.rows(inputs) for replicate in relearned]
-    batch = max(1, BATCH // n)
+    batch = max(1, BATCH // size)
     for start in range(0, resamples, batch):
         block = slice(start, min(start + batch, resamples))
-        drawn, uniforms = _draw_positions(block.stop - start, n, rng)
+        drawn, uniforms = _draw_positions(block.stop - start, size, len(inputs), rng)
         if request.target_is_bag and cumulative is not None:
             truths[block] = _prevalences_of_drawn_classes(cumulative, drawn, uniforms)
         for r in np.unique(owners[block]).tolist():
             owned = np.flatnonzero(owners[block] == r)
             estimates[start + owned] = relearned[r].aggregate_bags(rows[r], Bags(drawn[owned]))
-    return BootstrapDraws(estimates, truths, n)
+    return BootstrapDraws(estimates, truths, size)
 
 
-def _draw_positions(b: int, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Drawn instances (b, n), and a uniform number for each: whole part and fraction of one random number."""
-    scaled = rng.random((b, n), dtype=np.float32 if n < MAX_SINGLE_PRECISION else np.float64)
-    scaled *= n
+def _draw_positions(b: int, n: int, m: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Drawn instances (b, n) out of m, and a uniform number for each: whole part and fraction of one random number."""
+    scaled = rng.random((b, n), dtype=np.float32 if m < MAX_SINGLE_PRECISION else np.float64)
+    scaled *= m
     drawn = scaled.astype(np.int32)
-    np.minimum(drawn, n - 1, out=drawn)  # rounding can give n
+    np.minimum(drawn, m - 1, out=drawn)  # rounding can give m
     scaled -= drawn
     return drawn, scaled
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from quanet.arrays import FloatArray
+from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.errors import InvalidSetting
 from quanet.held_out import HeldOut
 from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
 from quanet.methods.em import EMQ
-from quanet.methods.solvers import maximum_likelihood
 from quanet.simplex import smooth
-from quanet.uncertainty.control_variates import ControlledCount
+from quanet.uncertainty.counted_bags import count_bags
 from quanet.uncertainty.relearning import Ends, IntervalRequest, training_covariance
 
 FORMULAS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
@@ -33,7 +32,7 @@ def closed_form_of(quantifier: Quantifier) -> str | None:
 
 def closed_form_intervals(request: IntervalRequest) -> Ends:
     """Closed-form intervals of the requested bags."""
-    quantifier, held_out, bags = request.quantifier, request.held_out, request.bags
+    quantifier, held_out = request.quantifier, request.held_out
     assert held_out is not None
     form = closed_form_of(quantifier)
     if form is None:
@@ -43,24 +42,13 @@ def closed_form_intervals(request: IntervalRequest) -> Ends:
         )
     if form == "likelihood":
         return _likelihood_intervals(request, held_out)
-    k = held_out.k
-    scores, pool = held_out.inputs[:, :k], request.inputs[:, :k]
-    if form == "labels":
-        scores, pool = np.eye(k)[scores.argmax(axis=1)], np.eye(k)[pool.argmax(axis=1)]
-    counted = np.empty((len(bags), k))
-    for positions, stack in bags.gather(pool):
-        counted[positions] = stack.mean(axis=1)
-    likelihoods = request.likelihoods()
-    control = ControlledCount.fit(scores, likelihoods(held_out.inputs), held_out) if k == 2 else None
+    found = count_bags(request, held_out, predicted=form == "labels")
     z, target_is_bag = request.z, request.target_is_bag
-    if control is None:
-        return counting_interval(counted, scores, held_out, bags.sizes, z=z, target_is_bag=target_is_bag)
-    likely = np.empty(len(bags))
-    for positions, stack in bags.gather(likelihoods(request.inputs)):
-        likely[positions] = maximum_likelihood(stack, np.full(k, 1 / k))[0][:, 1]
-    false_positive, true_positive = soft_rates(scores, held_out.codes)[1]
-    adjusted = (counted[:, 1] - false_positive) / (true_positive - false_positive)
-    lower, upper, variance = control.ends(adjusted, likely, bags.sizes, z=z, target_is_bag=target_is_bag)
+    if found.control is None:
+        return counting_interval(found.counted, found.scores, held_out, request.sizes, z=z, target_is_bag=target_is_bag)
+    lower, upper, variance = found.control.ends(
+        found.adjusted, found.likely, request.sizes, z=z, target_is_bag=target_is_bag
+    )
     covariance = variance[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
     return np.stack([1 - upper, lower], axis=1), np.stack([1 - lower, upper], axis=1), covariance
 
@@ -126,21 +114,23 @@ def _likelihood_intervals(request: IntervalRequest, held_out: HeldOut) -> Ends:
         request.estimate,
         request.target_is_bag,
     )
-    k = len(quantifier.classes_)
-    likelihoods = _likelihoods_of(quantifier, quantifier.rows(request.inputs))
+    k, sizes = len(quantifier.classes_), request.sizes
+    likelihoods = likelihoods_of(quantifier, quantifier.rows(request.inputs))
     if k == 2:  # for two classes both computations agree
         training = training_covariance(quantifier, request.inputs, bags)
     else:
-        of_held_out = _likelihoods_of(quantifier, quantifier.rows(held_out.inputs))
-        training = learning_covariance(of_held_out, held_out, smooth(estimate, 1 / (2 * bags.sizes)))
+        of_held_out = likelihoods_of(quantifier, quantifier.rows(held_out.inputs))
+        training = learning_covariance(of_held_out, held_out, smooth(estimate, 1 / (2 * sizes)))
     lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
     covariance = np.empty((len(bags), k, k))
     for positions, stack in bags.gather(likelihoods):
-        centre = estimate[positions]
-        smoothed = smooth(centre, 1 / (2 * stack.shape[1]))
-        covariance[positions] = observed_covariance(stack, smoothed, target_is_bag=target_is_bag) + training[positions]
+        centre, n = estimate[positions], sizes[positions]
+        smoothed = smooth(centre, 1 / (2 * n))
+        covariance[positions] = observed_covariance(stack, smoothed, n, target_is_bag=target_is_bag)
+        covariance[positions] += training[positions]
         if k == 2:
-            ends = secant_ends(stack, centre[:, 1], training[positions, 1, 1], z=request.z, target_is_bag=target_is_bag)
+            learned = training[positions, 1, 1]
+            ends = secant_ends(stack, centre[:, 1], learned, n, z=request.z, target_is_bag=target_is_bag)
             lower[positions], upper[positions] = (np.stack([1 - end, end], axis=1) for end in ends)
         else:
             reach = request.z * np.sqrt(np.maximum(np.diagonal(covariance[positions], axis1=1, axis2=2), 0))
@@ -150,7 +140,7 @@ def _likelihood_intervals(request: IntervalRequest, held_out: HeldOut) -> Ends:
     return lower, upper, covariance
 
 
-def _likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:
+def likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:
     """Likelihoods (n, k) of rows, as the quantifier itself uses them."""
     statistics = getattr(quantifier, "statistics_", None)
     if statistics is None:
@@ -160,44 +150,54 @@ def _likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:
     return ratios / ratios.max(axis=1, keepdims=True)
 
 
-def observed_covariance(likelihoods: FloatArray, prevalences: FloatArray, *, target_is_bag: bool) -> FloatArray:
-    r"""Covariance of the maximum likelihood estimate: (b, n, k), (b, k) -> (b, k, k).
+def observed_covariance(
+    likelihoods: FloatArray, prevalences: FloatArray, sizes: IntArray, *, target_is_bag: bool
+) -> FloatArray:
+    r"""Covariance of the maximum likelihood estimate: (b, m, k), (b, k), (b,) -> (b, k, k).
 
-    .. math:: \frac1n (J^{-1} - D), \qquad J_{ab} = \frac1n \sum_i \frac{L_{ia} L_{ib}}{(\sum_c p_c L_{ic})^2}
+    .. math:: \frac1n (J^{-1} - D), \qquad J_{ab} = \frac1m \sum_i \frac{L_{ia} L_{ib}}{(\sum_c p_c L_{ic})^2}
 
-    with :math:`D = \mathrm{diag}(p)` for the prevalences of the bag and :math:`D = p p^T` for those of its source.
+    with :math:`D = \mathrm{diag}(p)` for the prevalences of the bag and :math:`D = p p^T` for those of its source. The
+    effective size n is smaller than the number m of rows if the bag has weights.
     """
-    k, n = likelihoods.shape[-1], likelihoods.shape[-2]
+    k = likelihoods.shape[-1]
     scaled = likelihoods / np.einsum("bnk,bk->bn", likelihoods, prevalences)[..., None]
-    information = np.swapaxes(scaled, 1, 2) @ scaled / n
+    information = np.swapaxes(scaled, 1, 2) @ scaled / likelihoods.shape[-2]
     outer = prevalences[:, :, None] * prevalences[:, None, :]
     known = np.eye(k) * prevalences[:, None, :] if target_is_bag else outer
-    covariance = (np.linalg.pinv(information, hermitian=True) - known) / n
+    covariance = (np.linalg.pinv(information, hermitian=True) - known) / sizes[:, None, None]
     values, vectors = np.linalg.eigh((covariance + np.swapaxes(covariance, 1, 2)) / 2)
     return (vectors * np.maximum(values, 0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
 
 
 def secant_ends(
-    likelihoods: FloatArray, estimate: FloatArray, training: FloatArray, *, z: float, target_is_bag: bool
+    likelihoods: FloatArray,
+    estimate: FloatArray,
+    training: FloatArray,
+    sizes: IntArray,
+    *,
+    z: float,
+    target_is_bag: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Ends (b,) of all p from which maximum likelihood estimates (b,) are not too far, with likelihoods (b, n, 2).
+    r"""Ends (b,) of all p from which maximum likelihood estimates (b,) are not too far, with likelihoods (b, m, 2).
 
     .. math:: (\hat p - p)^2 \le z^2 \Big(\frac1{n K(p)} - \frac{p (1 - p)}{n} + T\Big), \qquad
-              K(p) = \frac1n \sum_i u_i(p)\, u_i(\hat p), \quad u_i(p) = \frac{r_i - 1}{1 - p + p r_i}
+              K(p) = \frac1m \sum_i u_i(p)\, u_i(\hat p), \quad u_i(p) = \frac{r_i - 1}{1 - p + p r_i}
 
     K is the mean curvature of the log-likelihood between p and the estimate, which also estimates the Fisher
     information at p. The term p (1 - p) / n is omitted for the prevalence of the source. T is the variance that comes
-    from what was learned from held-out instances, (b,).
+    from what was learned from held-out instances, (b,). The effective sizes n (b,) are smaller than the number m of
+    rows if the bags have weights.
     """
-    n = likelihoods.shape[1]
+    evidence = sizes / likelihoods.shape[1]
     total = likelihoods.sum(axis=2)
     contrast = (likelihoods[..., 1] - likelihoods[..., 0]) / total
     at_estimate = 2 * contrast / (1 + (2 * estimate[:, None] - 1) * contrast * (1 - 1e-12))
 
     def excess(p: FloatArray) -> FloatArray:
         at_p = 2 * contrast / (1 + (2 * p[:, None] - 1) * contrast * (1 - 1e-12))
-        curvature = np.maximum((at_p * at_estimate).sum(axis=1), 1e-300)
-        bag = np.maximum(1 / curvature - (p * (1 - p) / n if target_is_bag else 0.0), 0.0)
+        curvature = np.maximum((at_p * at_estimate).sum(axis=1) * evidence, 1e-300)
+        bag = np.maximum(1 / curvature - (p * (1 - p) / sizes if target_is_bag else 0.0), 0.0)
         return (p - estimate) ** 2 - z**2 * (bag + training)
 
     return _crossing(excess, estimate, 0.0), _crossing(excess, estimate, 1.0)
@@ -234,32 +234,45 @@ def learning_covariance(likelihoods: FloatArray, held_out: HeldOut, prevalences:
     held_out : these instances; their inputs begin with posteriors.
     prevalences : (b, k) above 0, near the estimates.
     """
+    sizes = held_out.effective_sizes(held_out.inputs[:, : held_out.k])
+    return score_covariance(likelihoods, held_out, prevalences, prevalences**2 / np.maximum(1.0, sizes - 1))
+
+
+def score_covariance(
+    likelihoods: FloatArray, held_out: HeldOut, prevalences: FloatArray, amounts: FloatArray
+) -> FloatArray:
+    r"""Covariance (b, k, k) of maximum likelihood estimates if class c contributes :math:`a_c` (b, k) of its scores.
+
+    .. math:: A \Big(\sum_c a_c\, \mathrm{cov}_c(s)\Big) A^T
+
+    The rest as in `learning_covariance`.
+    """
     b, k = prevalences.shape
-    parts = [_evenly_spaced(likelihoods[members]) for members in held_out.by_class()]
-    sizes = held_out.effective_sizes(held_out.inputs[:, :k]).tolist()
+    parts = [evenly_spaced(likelihoods[members]) for members in held_out.by_class()]
     batch = max(1, BATCH // (k * max(map(len, parts))))
     covariance = np.empty((b, k, k))
     for start in range(0, b, batch):
-        p = prevalences[start : start + batch]
+        some = slice(start, start + batch)
+        p = prevalences[some]
         information, variance = np.zeros((2, len(p), k, k))
-        for c, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+        for c, part in enumerate(parts):
             scores = part / (p @ part.T)[:, :, None]  # (b, m, k)
             moments = np.swapaxes(scores, 1, 2) @ scores / len(part)
             means = scores.mean(axis=1)
             within = moments - means[:, :, None] * means[:, None, :]
             information += p[:, c, None, None] * moments
-            variance += p[:, c, None, None] ** 2 / max(1.0, size - 1) * within
-        slope = _constrained_inverse(information)
-        covariance[start : start + batch] = slope @ variance @ slope
+            variance += amounts[some, c, None, None] * within
+        slope = constrained_inverse(information)
+        covariance[some] = slope @ variance @ slope
     return covariance
 
 
-def _evenly_spaced(rows: FloatArray) -> FloatArray:
-    """At most `MAX_PER_CLASS` of the rows, evenly spaced."""
-    return rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_PER_CLASS)).round().astype(np.intp)]
+def evenly_spaced(rows: FloatArray, most: int = MAX_PER_CLASS) -> FloatArray:
+    """At most so many of the rows, evenly spaced."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(np.intp)]
 
 
-def _constrained_inverse(information: FloatArray) -> FloatArray:
+def constrained_inverse(information: FloatArray) -> FloatArray:
     """The inverse information under the constraint that prevalences sum to 1: (b, k, k)."""
     inverse = np.linalg.pinv(information, hermitian=True)
     towards = inverse.sum(axis=2)

@@ -202,7 +202,7 @@ def calibrations_of(request: IntervalRequest) -> Calibrations:
 
 def conformal_intervals(request: IntervalRequest) -> Ends:
     """Conformal intervals of the requested bags."""
-    calibrations, estimate, sizes = calibrations_of(request), request.estimate, request.bags.sizes
+    calibrations, estimate, sizes = calibrations_of(request), request.estimate, request.sizes
     lower, upper, spread = (np.empty_like(estimate) for _ in range(3))
     correlations = np.empty((*estimate.shape, estimate.shape[1]))
     for n in np.unique(sizes).tolist():

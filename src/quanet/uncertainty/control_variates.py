@@ -153,6 +153,22 @@ class ControlledCount:
                 learned[g] += q**2 / size * within
         return cls(shares, per_instance, learned)
 
+    def weights(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """Weight of maximum likelihood at every prevalence (g,) in bags of n instances, and variance of the error."""
+        (aa, av), (_, vv) = np.moveaxis(self.per_instance / n + self.learned, 0, -1)
+        difference = aa - 2 * av + vv
+        # If both estimates are identical, as for predicted labels, the second one adds nothing.
+        weight = np.where(difference > 1e-9 * aa, np.clip((aa - av) / np.maximum(difference, 1e-300), 0, 1), 0.0)
+        return weight, (1 - weight) ** 2 * aa + 2 * weight * (1 - weight) * av + weight**2 * vv
+
+    def mean_weights(self, sizes: IntArray) -> FloatArray:
+        """Weight of maximum likelihood (b,) in bags of these sizes (b,), the mean over all prevalences.
+
+        Differences between bags use it: with weights that depend on the estimates, what was learned would not cancel.
+        """
+        by_size = {n: float(self.weights(n)[0].mean()) for n in np.unique(sizes).tolist()}
+        return np.array([by_size[n] for n in sizes.tolist()])
+
     def ends(
         self, counted: FloatArray, likely: FloatArray, sizes: IntArray, *, z: float, target_is_bag: bool
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -160,11 +176,7 @@ class ControlledCount:
         lower, upper, variance = (np.empty(len(counted)) for _ in range(3))
         for n in np.unique(sizes).tolist():
             of_size = sizes == n
-            (aa, av), (_, vv) = np.moveaxis(self.per_instance / n + self.learned, 0, -1)
-            difference = aa - 2 * av + vv
-            # If both estimates are identical, as for predicted labels, the second one adds nothing.
-            weight = np.where(difference > 1e-9 * aa, np.clip((aa - av) / np.maximum(difference, 1e-300), 0, 1), 0.0)
-            least = (1 - weight) ** 2 * aa + 2 * weight * (1 - weight) * av + weight**2 * vv
+            weight, least = self.weights(n)
             if not target_is_bag:
                 least = least + self.shares * (1 - self.shares) / n
             first = np.clip(counted[of_size], 0, 1)
@@ -173,3 +185,7 @@ class ControlledCount:
             lower[of_size], upper[of_size] = invert(np.clip(centre, 0, 1), self.shares, -reach, reach)
             variance[of_size] = np.interp(centre, self.shares, least)
         return lower, upper, variance
+
+    def combine(self, counted: FloatArray, likely: FloatArray, sizes: IntArray) -> FloatArray:
+        """Estimates (b,) combined with `mean_weights`, from adjusted counts and maximum likelihood (b,)."""
+        return counted + self.mean_weights(sizes) * (likely - counted)

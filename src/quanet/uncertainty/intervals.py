@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
@@ -23,6 +24,7 @@ from quanet.uncertainty.control_variates import ControlVariates
 from quanet.uncertainty.policy import NO_KIND, Method, Target, bootstrap_resamples, check_options, choose_kinds
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
+from quanet.uncertainty.sampling import sampling_sizes
 from quanet.uncertainty.widening import combine_ends, drift_covariance, measure_drift, repetition
 
 KINDS = {
@@ -46,7 +48,12 @@ class IntervalOptions(TypedDict, total=False):
 
 
 def predict_interval(
-    quantifier: Quantifier, X: Any, level: float = 0.95, **options: Unpack[IntervalOptions]
+    quantifier: Quantifier,
+    X: Any,
+    level: float = 0.95,
+    *,
+    weights: ArrayLike | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> Interval:
     """Prevalences of one bag of instances X, with lower and upper ends.
 
@@ -55,6 +62,8 @@ def predict_interval(
     quantifier : fitted.
     X : instances of the bag. The interval of a single instance is 0 to 1, because it does not show how instances vary.
     level : probability that the interval contains the true prevalence.
+    weights : (n,) weights of the instances, such as views, for shares of the weight instead of shares of instances.
+        The interval is as wide as that of `Bags.effective_sizes` instances: a few large weights make it wide.
     method : "auto" (the default) uses "closed" if a formula exists, except for QuaNet and for bags of fewer than 20
         instances, and "conformal" otherwise. With too few held-out instances for "conformal" it uses "closed" or, if no
         formula exists, "bootstrap". "conformal" is calibrated on bags of held-out instances and works for any
@@ -100,7 +109,8 @@ def predict_interval(
     (array([0.71, 0.18]), array([0.82, 0.29]))
     """
     check_is_fitted(quantifier, "classes_")
-    one_bag = Bags([np.arange(_num_samples(X))], labels=["all"])
+    n = _num_samples(X)
+    one_bag = Bags([np.arange(n)], labels=["all"], pool_size=n, weights=weights)
     return predict_interval_bags(quantifier, X, one_bag, level, **options).of_bag(0)
 
 
@@ -124,7 +134,7 @@ def predict_interval_bags(
     check_options(level, method, target)
     # The quantifier whose errors the intervals describe.
     described = unshrunk(quantifier) if held_out is not None else as_full_fit(quantifier)
-    choice = choose_kinds(quantifier, method, held_out_of(described, held_out), bags.sizes, level)
+    choice = choose_kinds(quantifier, method, held_out_of(described, held_out), bags, level)
     read, k = quantifier.read(X), len(quantifier.classes_)
     inputs = read.values
     estimate = quantifier.aggregate_bags(quantifier.rows(inputs), bags)
@@ -134,6 +144,7 @@ def predict_interval_bags(
         bags=bags,
         positions=np.arange(len(bags)),
         estimate=estimate,
+        sizes=bags.effective_sizes,
         held_out=choice.held_out,
         level=level,
         target_is_bag=target == "bag",
@@ -141,6 +152,8 @@ def predict_interval_bags(
         seed=rng,
         held_out_from_fit=held_out is None,
     )
+    if bags.weights is not None:
+        request = replace(request, sizes=sampling_sizes(replace(request, quantifier=described)))
     lower, upper = np.zeros_like(estimate), np.ones_like(estimate)
     covariance = np.broadcast_to(np.eye(k) / 4, (len(bags), k, k)).copy()
     for kind in sorted(set(choice.kinds.tolist()) - {NO_KIND}):
@@ -149,7 +162,7 @@ def predict_interval_bags(
         if kind == "bootstrap":
             part = replace(part, resamples=bootstrap_resamples(resamples, level, len(bags) if method == "auto" else 1))
         if kind in COMBINED_KINDS:
-            part = _with_control_variates(part)
+            part = with_control_variates(part)
         lower[positions], upper[positions], covariance[positions] = KINDS[kind](part)
     lower, upper = _limit(lower, upper, estimate, quantifier.shrinkage_, repetition(bags, len(inputs)))
     found = measure_drift(quantifier, read, bags, estimate, (lower, upper), level) if drift else None
@@ -162,6 +175,7 @@ def predict_interval_bags(
         upper=upper,
         covariance=covariance,
         sizes=bags.sizes,
+        effective_sizes=None if bags.weights is None else bags.effective_sizes,
         level=level,
         method=choice.name,
         classes=quantifier.classes_,
@@ -179,10 +193,11 @@ def _select(request: IntervalRequest, positions: IntArray, described: Quantifier
         estimate = request.estimate[positions]
     else:
         estimate = described.aggregate_bags(described.rows(request.inputs), bags)
-    return replace(request, quantifier=described, bags=bags, positions=positions, estimate=estimate)
+    sizes = request.sizes[positions]
+    return replace(request, quantifier=described, bags=bags, positions=positions, estimate=estimate, sizes=sizes)
 
 
-def _with_control_variates(request: IntervalRequest) -> IntervalRequest:
+def with_control_variates(request: IntervalRequest) -> IntervalRequest:
     """The request with estimates that are combined with maximum likelihood, if that is possible and useful."""
     quantifier, held_out = request.quantifier, request.held_out
     # Possible if rows are made of posteriors alone; useless if the estimate is already maximum likelihood.

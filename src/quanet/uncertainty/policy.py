@@ -2,7 +2,7 @@
 
 With ``method="auto"`` a bag gets the first possible kind:
 
-1. One instance: no kind. The interval is 0 to 1.
+1. One instance, or one with nearly all of the weight: no kind. The interval is 0 to 1.
 2. Fewer than `SMALL_BAG` instances: "conformal", because formulas are approximations for many instances.
 3. "closed", if a formula exists; not for a `QuaNet`, because the formula ignores its choice between network and base.
 4. "conformal".
@@ -23,6 +23,7 @@ a fallback without held-out instances  `bootstrap`: `BootstrapDraws.ends`
 use of maximum likelihood              `control_variates`; `intervals`: `COMBINED_KINDS`
 limits for every kind, weak classifiers  `intervals`: `_limit`
 repeated instances in a bag            `widening`: `repetition`
+weights of instances                   `sampling`: `sampling_sizes` instead of the size
 drift                                  `widening`: `combine_ends`; `quanet.drift.scale`
 =====================================  ================================================================
 """
@@ -33,7 +34,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from quanet.arrays import IntArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.held_out import HeldOut
@@ -51,6 +52,7 @@ MIN_HELD_OUT = 2  # held-out instances per class, so that their variance can be 
 TOTAL_RESAMPLES = 20_000  # of the bootstrap, over all bags
 MIN_RESAMPLES, MAX_RESAMPLES = 100, 1000  # per bag
 ONE_INSTANCE_NOTE = "one instance: any share is possible"
+ONE_WEIGHT_NOTE = "one instance has nearly all of the weight: any share is possible"
 UNKNOWN_BIAS_NOTE = "not enough held-out instances: the bias is unknown"
 ADVICE = "Pass labelled instances that it was not fitted to: held_out=(X, y)."
 
@@ -84,10 +86,9 @@ def check_options(level: float, method: str, target: str) -> None:
     one_of(*TARGETS).check("target", target)
 
 
-def choose_kinds(
-    quantifier: Quantifier, method: str, held_out: HeldOut | None, sizes: IntArray, level: float
-) -> Choice:
-    """The kind of interval of every bag, from its size (b,) and the held-out instances."""
+def choose_kinds(quantifier: Quantifier, method: str, held_out: HeldOut | None, bags: Bags, level: float) -> Choice:
+    """The kind of interval of every bag, from its effective size and the held-out instances."""
+    sizes = bags.effective_sizes
     held_out = _usable_held_out(quantifier, method, held_out, level)
     kinds = np.full(len(sizes), NO_KIND, dtype="<U9")
     kinds[sizes > 1] = method if method != "auto" else _first_possible(quantifier, held_out, level, small=False)
@@ -95,7 +96,8 @@ def choose_kinds(
     if method == "auto" and small.any():
         kinds[small] = _first_possible(quantifier, held_out, level, small=True)
     notes = np.full(len(sizes), "" if held_out is not None else UNKNOWN_BIAS_NOTE, dtype=object)
-    notes[sizes == 1] = ONE_INSTANCE_NOTE
+    notes[sizes == 1] = ONE_WEIGHT_NOTE
+    notes[bags.sizes == 1] = ONE_INSTANCE_NOTE
     return Choice(kinds, held_out, notes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.stats import chi2
 
 from quanet.parameters import one_of
 from quanet.simplex import check_prevalences, smooth
+from quanet.uncertainty.interval_text import interval_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +49,7 @@ class Interval:
     counted : prevalences of the predicted labels (classify and count), (..., k); None if unknown.
     notes : remarks about a bag's interval, (...), empty if there is nothing to report; None if unknown.
     drift : what drift may cost, the state of each bag, and the ends without drift; None if drift is not included.
+    effective_sizes : number of instances of equal weight that say as much as each bag, (...); None without weights.
 
     Examples
     --------
@@ -69,6 +72,13 @@ class Interval:
     counted: FloatArray | None = None
     notes: LabelArray | None = None
     drift: Drift | None = None
+    effective_sizes: IntArray | None = None
+
+    def __str__(self) -> str:
+        return interval_text(self)
+
+    def __repr__(self) -> str:
+        return interval_text(self)
 
     @property
     def width(self) -> FloatArray:
@@ -77,7 +87,7 @@ class Interval:
 
     def of_bag(self, at: int) -> Interval:
         """The interval of one of many bags: arrays (k,)."""
-        arrays = ("estimate", "lower", "upper", "covariance", "sizes", "groups", "counted", "notes")
+        arrays = ("estimate", "lower", "upper", "covariance", "sizes", "groups", "counted", "notes", "effective_sizes")
         values: dict[str, Any] = {name: getattr(self, name) for name in arrays}
         drift = None if self.drift is None else self.drift.of_bag(at)
         return replace(self, **{name: array[at] for name, array in values.items() if array is not None}, drift=drift)
@@ -98,14 +108,30 @@ class Interval:
             return Box(self.lower, self.upper)
         if kind == "ellipse":
             return Ellipse(self.estimate, self.covariance, self.level)
-        return LogRatioEllipse(self.estimate, self.covariance, self.level, self.sizes)
+        return LogRatioEllipse(self.estimate, self.covariance, self.level, self._evidence)
+
+    @property
+    def _evidence(self) -> IntArray:
+        """Number of instances that the sampling error depends on, (...)."""
+        return self.sizes if self.effective_sizes is None else self.effective_sizes
+
+    def plot(self, *, focus: Any = None, width: float | None = None) -> Any:
+        """A dot with its interval for every class of one bag, or for every bag; returns a matplotlib figure.
+
+        Parameters
+        ----------
+        focus : for many bags, the class shown; None for the second of two, or the most common ones.
+        width : of the figure, in inches.
+        """
+        options = {} if width is None else {"width": width}
+        return import_module("quanet.report.charts").interval_figure(self, focus=focus, **options)
 
     def frame(self) -> pd.DataFrame:
         """A tidy table with one row per bag and class.
 
         Columns: group (name of the bag), n (number of instances), class, estimate, lower, upper, counted (prevalence of
         the predicted labels; NaN if unknown), drift (how much drift may cost; NaN if unknown or not included), state
-        and note.
+        and note. With weights, effective_n follows n.
         """
         import pandas as pd
 
@@ -115,10 +141,12 @@ class Interval:
         counted = np.full(bags * k, np.nan) if self.counted is None else self.counted.reshape(-1)
         cost = np.full(bags * k, np.nan) if self.drift is None else self.drift.cost.reshape(-1)
         states = np.full(bags, "", dtype=object) if self.drift is None else np.atleast_1d(self.drift.state)
+        effective = {} if self.effective_sizes is None else {"effective_n": np.atleast_1d(self.effective_sizes)}
         return pd.DataFrame(
             {
                 "group": np.repeat(groups, k),
                 "n": np.repeat(np.atleast_1d(self.sizes), k),
+                **{name: np.repeat(sizes, k) for name, sizes in effective.items()},
                 "class": np.tile(self.classes, bags),
                 "estimate": self.estimate.reshape(-1),
                 "lower": self.lower.reshape(-1),

@@ -47,6 +47,7 @@ class IntervalRequest:
     bags : b bags of the pool.
     positions : (b,) of these bags among all bags of the caller; they seed random draws.
     estimate : (b, k) of the quantifier.
+    sizes : (b,) number of instances that the sampling error depends on: that of the bag if it has no weights.
     held_out : held-out instances, or None.
     level : probability that an interval contains the true prevalence.
     target_is_bag : whether the true prevalences are those of the bag, or those of the source it was drawn from.
@@ -60,6 +61,7 @@ class IntervalRequest:
     bags: Bags
     positions: IntArray
     estimate: FloatArray
+    sizes: IntArray
     held_out: HeldOut | None
     level: float
     target_is_bag: bool
@@ -162,8 +164,7 @@ def _relearn_resampled(quantifier: Quantifier) -> list[Quantifier]:
     rng = np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # fit has already warned
-        for _ in range(REPLICATES):
-            resampled = held_out.resample(rng, posteriors=quantifier.reads_posteriors)
+        for resampled in held_out.resamples(rng, REPLICATES, posteriors=quantifier.reads_posteriors):
             relearned = quantifier.relearn(resampled.inputs, resampled.codes)
             if relearned is quantifier:
                 break
@@ -173,13 +174,21 @@ def _relearn_resampled(quantifier: Quantifier) -> list[Quantifier]:
 
 def training_covariance(quantifier: Quantifier, inputs: FloatArray, bags: Bags) -> FloatArray:
     """Covariance (b, k, k) of the bags' estimates over resamples of the held-out instances."""
+    errors = relearned_errors(quantifier, inputs, bags)
+    return np.einsum("rbc,rbd->bcd", errors, errors)
+
+
+def relearned_errors(quantifier: Quantifier, inputs: FloatArray, bags: Bags) -> FloatArray:
+    """Deviations (r, b, k) of the bags' estimates over resamples of the held-out instances.
+
+    They are scaled so that the sum over r of the products of two of them is their covariance. None, (0, b, k), if the
+    quantifier learns nothing from held-out instances.
+    """
     relearned = replicates(quantifier)
-    k = len(quantifier.classes_)
     if len(relearned) == 1:
-        return np.zeros((len(bags), k, k))
+        return np.zeros((0, len(bags), len(quantifier.classes_)))
     estimates = np.stack([replicate.aggregate_bags(replicate.rows(inputs), bags) for replicate in relearned])
-    estimates -= estimates.mean(axis=0)
-    return np.einsum("rbc,rbd->bcd", estimates, estimates) / (len(relearned) - 1)
+    return (estimates - estimates.mean(axis=0)) / np.sqrt(len(relearned) - 1)
 
 
 class Likelihoods:

@@ -186,7 +186,9 @@ def labels_needed(
 def repetition(bags: Bags, n: int) -> FloatArray:
     """By how much repeated instances increase the variance of a bag's estimate, (b,): 1 if all are different.
 
-    An instance that is drawn twice is one piece of evidence, and its error counts twice.
+    An instance that is drawn twice is one piece of evidence, and its error counts twice. Weights are no repetition:
+    intervals use the effective size of a bag.
     """
     member = membership(bags, n)
-    return np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel() * bags.sizes
+    factor = np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel() * bags.effective_sizes
+    return np.where(factor < 1 - 1e-9, 1.0, factor)  # effective sizes are rounded

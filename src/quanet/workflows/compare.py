@@ -5,7 +5,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from quanet.errors import InvalidData, MissingExtra
 from quanet.evaluation.evaluate import fit_for_estimates
 from quanet.evaluation.limits import Limit
 from quanet.evaluation.results import Results
-from quanet.evaluation.significance import holm, paired_t_test
+from quanet.evaluation.significance import paired_t_test
 from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.simplex import classes_of, count, encode, prevalence_of
+from quanet.uncertainty.differences import holm
 from quanet.workflows.drawing import LabelledBags
 from quanet.workflows.evaluate import known_limit
 from quanet.workflows.method_choice import method_class, obstacle, relative_cost
@@ -101,6 +102,10 @@ class Comparison:
     protocol: str
     train: str
     test: str
+
+    def with_classes(self, names: LabelArray) -> "Comparison":
+        """The same answer with other names of the classes, (k,); the results keep the labels, which may be ordered."""
+        return replace(self, classes=names)
 
 
 def share_classifier(

@@ -10,11 +10,36 @@ from numpy.typing import NDArray
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.data.periods import Key
 from quanet.diagnostics.findings import WIDE
-from quanet.errors import InvalidData
-from quanet.labels.judge_groups import ErrorTest, compare_errors, uses_own_labels
-from quanet.labels.judges import correct_counts, human_classes, judgement_cells
+from quanet.labels.judge_contrasts import contrast_limits
+from quanet.labels.judge_covariance import FEW_CLUSTERS, JointSpread, joint_spread
+from quanet.labels.judge_groups import ErrorTest, cluster_effect, compare_errors, uses_own_labels
+from quanet.labels.judges import correct_counts
 from quanet.parameters import check_level
 from quanet.simplex import encode
+from quanet.uncertainty.differences import Differences
+from quanet.workflows.judge_checks import AnchorCheck, JudgePanel
+from quanet.workflows.judgements import Calibration, Judgements, Kind, is_present, read_judgements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterFacts:
+    """Clusters of rows, and what they cost.
+
+    Attributes
+    ----------
+    judged, labelled : number of clusters of the judged rows and of the human-labelled ones.
+    shared : number of clusters in both, if the human labels come from another file.
+    largest : rows of the largest cluster. If it is 1, intervals are those of independent rows.
+    effect : (k,) design effect of all rows together: the variance relative to that of independent rows.
+    few : (g + 1,) True if a group, or last all rows together, has few clusters for its interval.
+    """
+
+    judged: int
+    labelled: int
+    shared: int
+    largest: int
+    effect: FloatArray
+    few: BoolArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +65,12 @@ class Correction:
         "apart": human labels only show how the judge errs.
     errors : test whether the judge's errors differ between groups; None if the groups of the labels are unknown.
     assumed : True if equal errors in all groups were requested.
+    tables : (g, k, j) human-labelled instances of each group by human label and judge's label; zeros if unknown.
+    spread : how the rates of the groups and, last, of all rows vary together; None if not needed.
+    clusters : clusters of rows; None if rows are independent.
+    differences : between groups, if requested.
+    panel : the rates of each of several judges; then the other attributes are about all judges together.
+    anchor : check of the judge on an anchor set, if there is one.
     """
 
     classes: LabelArray
@@ -61,11 +92,25 @@ class Correction:
     calibration: str = "apart"
     errors: ErrorTest | None = None
     assumed: bool = False
+    tables: IntArray | None = None
+    spread: JointSpread | None = None
+    clusters: ClusterFacts | None = None
+    differences: Differences | None = None
+    panel: JudgePanel | None = None
+    anchor: AnchorCheck | None = None
 
     @property
     def labels_used(self) -> list[str]:
         """Human labels that corrected each group: "own" or "all"."""
         return ["own" if own else "all" for own in self.own_labels.tolist()]
+
+    def intervals(self, c: int) -> list[tuple[str, float, float, float]]:
+        """Name, estimate, lower and upper end for a class: all rows together, then the groups."""
+        every = [("all", *self.total[:3, c].tolist())]
+        if self.keys:
+            names = (" · ".join(map(str, group)) for group in self.groups)
+            every += zip(names, *(one[:, c].tolist() for one in (self.estimate, self.lower, self.upper)), strict=True)
+        return every
 
     @property
     def doubtful(self) -> BoolArray:
@@ -80,10 +125,12 @@ def correct_groups(
     keys: Sequence[Key] = (),
     groups: Sequence[tuple[str, ...]] = ((),),
     owner: NDArray[np.integer[Any]] | None = None,
-    calibration: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    calibration: Calibration | None = None,
     at_random: bool = True,
-    scores: bool = False,
+    kind: Kind = "labels",
     same_errors: bool = False,
+    clusters: Sequence[Any] | None = None,
+    joint: bool = False,
     level: float = 0.95,
     source: str = "",
 ) -> Correction:
@@ -98,11 +145,15 @@ def correct_groups(
     human : (n,) human labels; None if missing.
     keys, groups : columns of the groups and names of the groups, as in `Shares`.
     owner : (n,) group of each instance as a position in `groups`, -1 for none. None puts all instances in one group.
-    calibration : human labels and the judge's labels or scores of other instances, (m,) each. Then `human` is ignored.
+    calibration : human labels and the judge's labels or scores of other instances, (m,) each, and their clusters if
+        there are clusters. Then `human` is ignored.
     at_random : True if the human-labelled instances are a random part of all. Otherwise human labels only show how the
         judge errs.
-    scores : True if the judge gives scores; two classes only.
+    kind : "labels"; "scores", two classes only; or "patterns", numbers of the combined labels of several judges.
     same_errors : assume equal errors in all groups, so that all labels correct each group.
+    clusters : (n,) names of clusters, such as conversations, whose instances are not independent. Clusters are
+        independent of each other. None if instances are.
+    joint : True to compute how groups vary together also without clusters, for differences between groups.
     level : confidence level.
     source : name of the data.
 
@@ -117,41 +168,48 @@ def correct_groups(
     check_level(level)
     given = np.asarray(judged, dtype=object)
     place = np.zeros(len(given), dtype=np.intp) if owner is None else np.asarray(owner, dtype=np.intp)
-    present = _present(given)
+    present = is_present(given)
     ungrouped = int((present & (place < 0)).sum())
     place, groups = _without_empty_groups(place, groups, present)
-    truth, judged_truth, labelled = _human_labels(given, human, calibration)
-    classes = human_classes(truth)
-    codes = encode(truth, classes)
-    part = calibration is None and at_random
-    counted = present & ~labelled if part else present
-    _check_judged(given[present], judged_truth, classes, scores=scores)
-    cells, on_human = _cells(given[counted], judged_truth, classes, codes, scores=scores)
-    k, g = len(classes), len(groups)
-    j = int(max(cells.max(initial=0), on_human.max(), 0 if scores else k - 1)) + 1
-    table = _counts(codes, on_human, k, j)
+    data = read_judgements(judged, human, calibration=calibration, at_random=at_random, kind=kind, clusters=clusters)
+    k, j, g = len(data.classes), data.width, len(groups)
+    table = data.table
     tables, errors = np.zeros((g, k, j), dtype=np.intp), None
     if calibration is None:
-        tables = _counts(place[labelled], codes * j + on_human, g, k * j).reshape(g, k, j)
-        errors = compare_errors(tables)
+        shown = data.codes * j + data.on_human
+        tables = _counts(place[data.labelled], shown, g, k * j).reshape(g, k, j)
+        effect = cluster_effect(tables, place[data.labelled], shown, data.units_on_human)
+        errors = compare_errors(tables, design_effect=effect)
     own_labels = np.zeros(g, dtype=bool)
     if errors is not None and not same_errors:
         own_labels = uses_own_labels(tables, differ=errors.differ)
-    own = tables.sum(axis=2) if part else np.zeros((g, k), dtype=np.intp)
-    own_all = table.sum(axis=1) if part else np.zeros(k, dtype=np.intp)
-    bags = np.vstack([_counts(place[counted], cells, g, j), np.bincount(cells, minlength=j)])
+    cells = data.cells[data.counted]
+    bags = np.vstack([_counts(place[data.counted], cells, g, j), np.bincount(cells, minlength=j)])
     used = np.concatenate([np.where(own_labels[:, None, None], tables, table), table[None]])
-    estimate, lower, upper = correct_counts(bags, used, np.vstack([own, own_all]), level=level)
+    own = np.vstack([tables.sum(axis=2), table.sum(axis=1)]) * data.part
+    estimate, lower, upper = correct_counts(bags, used, own, level=level)
+    spread, facts = None, None
+    if joint or clusters is not None:
+        spread, largest = _spread(data, place, (bags, used, own), estimate, np.append(~own_labels, True))
+        if largest > 1:
+            estimate, lower, upper = correct_counts(bags, used, own, level=level, stretch=spread.stretch(level))
+        if clusters is not None:
+            facts = _cluster_facts(data, spread, largest)
     shares = np.full((g + 1, k), np.nan)
-    if not scores:
-        every = encode(given[present], classes)
+    if kind == "labels":
+        every = encode(np.array(given[present].tolist()), data.classes)
         counts = np.vstack([_counts(place[present], every, g, k), np.bincount(every, minlength=k)])
         shares = counts / counts.sum(axis=1, keepdims=True)
     sizes = np.bincount(place[present & (place >= 0)], minlength=g)
-    if errors is not None and errors.differ and not part and not same_errors:
-        estimate[-1], lower[-1], upper[-1] = _combined(estimate[:-1], lower[:-1], upper[:-1], sizes, own_labels)
+    if errors is not None and errors.differ and not data.part and not same_errors:
+        each = estimate[:-1], lower[:-1], upper[:-1]
+        together = _combined(*each, sizes, own_labels)
+        if spread is not None and facts is not None:
+            shared = spread.correlation[:, :-1, :-1]
+            together = tuple(one[0] for one in contrast_limits(sizes[None] / sizes.sum(), *each, shared))
+        estimate[-1], lower[-1], upper[-1] = together[0], np.maximum(together[1], 0), np.minimum(together[2], 1)
     return Correction(
-        classes=classes,
+        classes=data.classes,
         keys=tuple(keys),
         groups=tuple(groups),
         sizes=sizes,
@@ -160,16 +218,48 @@ def correct_groups(
         upper=upper[:-1],
         judged=shares[:-1],
         total=np.stack([estimate[-1], lower[-1], upper[-1], shares[-1]]),
-        rates=None if scores else table / table.sum(axis=1, keepdims=True),
-        labelled=len(truth),
+        rates=table / table.sum(axis=1, keepdims=True) if kind == "labels" else None,
+        labelled=len(data.codes),
         level=level,
         small=(upper - lower)[:-1].max(axis=1) > 2 * WIDE,
         skipped={why: n for why, n in (("no judgement", int((~present).sum())), ("no group", ungrouped)) if n},
         source=source,
-        calibration="part" if part else "apart",
+        calibration="part" if data.part else "apart",
         own_labels=own_labels,
         errors=errors,
         assumed=same_errors,
+        tables=tables,
+        spread=spread,
+        clusters=facts,
+    )
+
+
+def _spread(
+    data: Judgements,
+    place: IntArray,
+    counts: tuple[IntArray, IntArray, IntArray],
+    estimate: FloatArray,
+    pooled: BoolArray,
+) -> tuple[JointSpread, int]:
+    """How the rates vary together, and the number of rows of the largest cluster."""
+    rows = data.rows(place)
+    largest = int(np.bincount(rows.unit).max())
+    rows = rows if largest > 1 else rows.without_clusters()
+    return joint_spread(rows, *counts, estimate, pooled), largest
+
+
+def _cluster_facts(data: Judgements, spread: JointSpread, largest: int) -> ClusterFacts:
+    assert data.units is not None
+    assert data.units_on_human is not None
+    judged, labelled = np.unique(data.units[data.present]), np.unique(data.units_on_human)
+    apart = not data.labelled.any()
+    return ClusterFacts(
+        judged=len(judged),
+        labelled=len(labelled),
+        shared=len(np.intersect1d(judged, labelled)) if apart else 0,
+        largest=largest,
+        effect=spread.effect[-1] if largest > 1 else np.ones(len(data.classes)),
+        few=spread.clusters.min(axis=1) < FEW_CLUSTERS,
     )
 
 
@@ -188,7 +278,7 @@ def _combined(
         far = weights * np.abs(end - estimate)
         return np.sqrt((far[own_labels] ** 2).sum(axis=0) + far[~own_labels].sum(axis=0) ** 2)
 
-    return total, np.maximum(total - reach(lower), 0), np.minimum(total + reach(upper), 1)
+    return total, total - reach(lower), total + reach(upper)
 
 
 def _without_empty_groups(
@@ -204,54 +294,3 @@ def _counts(owner: IntArray, cells: IntArray, g: int, j: int) -> IntArray:
     """Number of instances in each of j cells, for each of g groups: (g, j)."""
     grouped = owner >= 0
     return np.bincount(owner[grouped] * j + cells[grouped], minlength=g * j).reshape(g, j)
-
-
-def _present(values: Any) -> BoolArray:
-    """Values that are neither None nor NaN: (n,)."""
-    return np.array([value is not None and value == value for value in values], dtype=bool)
-
-
-def _human_labels(given: Any, human: Any, calibration: tuple[Any, Any] | None) -> tuple[Any, Any, BoolArray]:
-    """Human labels and the judge's labels of the same instances, (m,) each; and which instances have both (n,)."""
-    if calibration is not None:
-        truth, judged = (np.asarray(one, dtype=object) for one in calibration)
-        both, labelled = _present(truth) & _present(judged), np.zeros(len(given), dtype=bool)
-    else:
-        truth, judged = np.asarray(human, dtype=object), given
-        if len(truth) != len(given):
-            raise InvalidData(f"judged has {len(given)} values but human has {len(truth)}. Pass one for each instance.")
-        both = labelled = _present(truth) & _present(given)
-    if not both.any():
-        raise InvalidData(
-            "no row has both a human label and a judgement, so the judge's errors are unknown. Label some of the rows."
-        )
-    return _typed(truth[both]), _typed(judged[both]), labelled
-
-
-def _typed(values: Any) -> Any:
-    """An array of objects as an array of numbers or strings."""
-    return np.array(values.tolist())
-
-
-def _check_judged(judged: Any, judged_truth: Any, classes: LabelArray, *, scores: bool) -> None:
-    """Raise unless the judge's labels are among the human labels."""
-    if not len(judged):
-        raise InvalidData("no row has a judgement. Choose the column with the judge's labels.")
-    if scores:
-        return
-    known = set(classes.tolist())
-    unknown = [value for value in (*judged.tolist(), *judged_truth.tolist()) if value not in known]
-    if unknown:
-        raise InvalidData(
-            f"the judge's label {unknown[0]!r} ({unknown.count(unknown[0]):,} rows) is not among the human labels: "
-            f"{', '.join(map(repr, classes.tolist()))}. Drop these rows, or use the same labels."
-        )
-
-
-def _cells(
-    judged: Any, judged_truth: Any, classes: LabelArray, codes: IntArray, *, scores: bool
-) -> tuple[IntArray, IntArray]:
-    """Column numbers, see `judgement_cells`, of the instances to correct and of the labelled ones."""
-    if not len(judged):  # all instances have a human label
-        return np.empty(0, dtype=np.intp), judgement_cells(judged_truth, judged_truth, classes, codes, scores=scores)[1]
-    return judgement_cells(_typed(judged), judged_truth, classes, codes, scores=scores)

@@ -14,7 +14,7 @@ from quanet.diagnostics.findings import Diagnosis
 from quanet.errors import QuanetWarning
 from quanet.evaluation.limits import Limit, pool_limit
 from quanet.evaluation.results import Results
-from quanet.simplex import count, encode, prevalence_of
+from quanet.simplex import count, encode
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
 from quanet.uncertainty.regions import ROUNDING, Interval
 from quanet.uncertainty.widening import STATES
@@ -91,7 +91,8 @@ def evaluate_model(
     Parameters
     ----------
     quantifier : fitted quantifier.
-    reading : the pool as the quantifier reads it; its groups are not used.
+    reading : the pool as the quantifier reads it; its groups are not used. With weights, all shares are shares of the
+        weight.
     labels : (n,) labels of the pool.
     drawn : bags of the pool, see `draw_bags`.
     name : name of the quantifier in the results; by default the name of its class.
@@ -116,11 +117,16 @@ def evaluate_model(
     named = name or type(quantifier).__name__
     quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # the one a search has selected
     classes, bags, read = quantifier.classes_, drawn.bags, reading.instances
+    codes, weights = encode(labels, classes), reading.weights
+    size, weighted = drawn.bag_size, ""
+    if weights is not None:
+        bags = bags.weighted_by(weights, codes, len(classes))
+        weighted = f", weighted by {reading.weight or 'weights'}"
     with warnings.catch_warnings():
         # The diagnosis reports missing held-out instances once, instead of a warning for every bag.
         warnings.simplefilter("ignore", QuanetWarning)
         interval = predict_interval_bags(quantifier, read, bags, level, rng=rng, drift=drift)
-        whole = predict_interval(quantifier, read, level, rng=rng, drift=drift)
+        whole = predict_interval(quantifier, read, level, weights=weights, rng=rng, drift=drift)
     truth = bags.prevalences
     estimates = {named: interval.estimate}
     posteriors = posteriors_in(quantifier, read)
@@ -132,11 +138,11 @@ def evaluate_model(
         interval=interval,
         covered=covers(interval, truth),
         prior=quantifier.prior_,
-        whole_truth=prevalence_of(labels, classes),
+        whole_truth=reading.whole().shares(codes, len(classes))[0],
         whole=whole,
         diagnosis=diagnose_reading(quantifier, reading, interval=whole, level=level, seed=rng),
-        limit=None if posteriors is None else known_limit(posteriors, labels, classes, drawn.bag_size),
-        protocol=drawn.protocol,
+        limit=None if posteriors is None or weights is not None else known_limit(posteriors, labels, classes, size),
+        protocol=f"{drawn.protocol}{weighted}",
         source=source,
         model=model or {},
     )

@@ -1,28 +1,19 @@
 """Training a quantifier on a labelled table, and the errors to expect: `quanet fit`."""
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from quanet.arrays import BoolArray, IntArray
 from quanet.base import Quantifier
-from quanet.data.duplicates import hash_training_texts, split_groups
+from quanet.data.class_names import ClassNames
+from quanet.data.duplicates import hash_training_texts
 from quanet.data.instances import InputColumns
 from quanet.drift.scale import root_mean_square
-from quanet.held_out import HeldOut
-from quanet.methods.counting import classify_and_count
-from quanet.metrics import absolute_error
 from quanet.persist.save import save
-from quanet.protocols import UPP
+from quanet.workflows.expected_errors import HeldOutErrors, explain_poor, held_out_errors
 from quanet.workflows.labelled import Labelled
-
-BAGS, BAG_SIZE = 500, 500  # to measure errors on; smaller if few instances are held out
-POOR = 0.5  # a model is poor if its error exceeds this part of the constant answer's error
-FEWEST = 10  # held-out instances of a class in each half
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +32,7 @@ class Training:
     holds_out : whether the quantifier has held-out instances at all.
     advice : sentences about a poor model and what would help.
     drift : how the drift scale was learned (`LearnedDrift`).
+    names : names of classes by label, as answers show them; labels without an entry are shown as they are.
     seconds : duration of training.
     seed : random seed.
     """
@@ -54,12 +46,13 @@ class Training:
     skipped: dict[str, int]
     duplicates: int
     conflicts: int
-    errors: "HeldOutErrors | None"
+    errors: HeldOutErrors | None
     holds_out: bool
     advice: tuple[str, ...]
     seconds: float
     seed: int
     drift: "LearnedDrift | None" = None
+    names: dict[str, str] = field(default_factory=dict)
 
     @property
     def instances(self) -> int:
@@ -95,6 +88,7 @@ class Training:
             "skipped": self.skipped,
             "duplicates": self.duplicates,
             "conflicts": self.conflicts,
+            "names": self.names,
             "counts": {str(name): number for name, number in self.counts.items()},
             "held_out": asdict(self.errors) if self.errors else {},
             "drift": asdict(self.drift) if self.drift else {},
@@ -112,6 +106,7 @@ def train(
     files: tuple[str, ...],
     inputs: InputColumns,
     label: str,
+    names: Mapping[str, str] | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Training:
@@ -122,6 +117,7 @@ def train(
     quantifier : not yet fitted.
     data : labelled instances.
     files, inputs, label : names of files and columns, for the record.
+    names : names of classes by label (`parse_names`).
     seed : seed of the bags that errors are measured on.
     progress : called with what is done next.
     """
@@ -147,10 +143,11 @@ def train(
         conflicts=data.conflicts,
         errors=errors,
         holds_out=quantifier.held_out_ is not None,
-        advice=explain_poor(quantifier, errors),
+        advice=explain_poor(ClassNames.of(quantifier.classes_, names or {}).rename(quantifier), errors),
         seconds=seconds,
         seed=seed,
         drift=learned_drift(quantifier),
+        names=dict(names or {}),
     )
 
 
@@ -158,30 +155,6 @@ def save_training(quantifier: Quantifier, training: Training, folder: Path, *, c
     """Save a fitted quantifier with the facts of its training; return the size of the folder in bytes."""
     save(quantifier, folder, data=training.sentence, results=training.results, facts=training.facts(command))
     return sum(file.stat().st_size for file in folder.iterdir())
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutErrors:
-    """Mean absolute errors of shares in bags of held-out instances, at prevalences from 0 to 1.
-
-    Attributes
-    ----------
-    error : error of the quantifier.
-    counted : error of a plain count of its classifier's labels (CC).
-    bags, bag_size : number of bags, and of instances in each.
-    constant : error of the training prevalences as a constant answer.
-    """
-
-    error: float
-    counted: float
-    bags: int
-    bag_size: int
-    constant: float = float("nan")
-
-    @property
-    def is_poor(self) -> bool:
-        """Whether the error is more than half of that of a constant answer."""
-        return self.error > POOR * self.constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,89 +182,3 @@ def learned_drift(quantifier: Quantifier) -> LearnedDrift | None:
         return None
     bias = root_mean_square(scale.variances) if len(scale.variances) else None
     return LearnedDrift(scale.kind, len(scale.distances), bias, scale.sentence)
-
-
-def held_out_errors(quantifier: Quantifier, *, seed: int = 0) -> HeldOutErrors | None:
-    """Errors to expect, or None if the quantifier has no held-out instances, or too few.
-
-    The classifier was not trained on the held-out rows. The aggregation is fitted again on one half of them, and bags
-    are drawn from the other half; then the halves are swapped.
-    """
-    if quantifier.held_out_ is None or not quantifier.reads_posteriors:
-        return None
-    held = quantifier.held_out_.doubles()
-    k = len(quantifier.classes_)
-    inputs, codes = held.inputs, held.codes
-    if held.distinct.min() < 2 * FEWEST:
-        return None
-    rng = np.random.default_rng(seed)
-    half = halves(held, rng)
-    size = min(BAG_SIZE, int(held.distinct.sum()) // 4)
-    errors, counted, constant = [], [], []
-    for own in (half, ~half):
-        relearnt = quantifier.relearn(inputs[~own], codes[~own])
-        bags = UPP(bag_size=size, repeats=BAGS // 2).draw(codes[own], rng=rng, classes=np.arange(k))
-        rows = relearnt.rows(inputs[own])
-        errors.append(absolute_error(bags.prevalences, relearnt.aggregate_bags(rows, bags)))
-        plain = np.concatenate([classify_and_count(stack) for _, stack in bags.gather(inputs[own, :k])])
-        counted.append(absolute_error(bags.prevalences, plain))
-        constant.append(absolute_error(bags.prevalences, quantifier.prior_))
-    return HeldOutErrors(float(np.mean(errors)), float(np.mean(counted)), BAGS, size, float(np.mean(constant)))
-
-
-def explain_poor(quantifier: Quantifier, errors: HeldOutErrors | None) -> tuple[str, ...]:
-    """Sentences about a model with large errors, and what would help; none if it does well or nothing is known.
-
-    Training errors shrink roughly with the square root of the number of labels, which gives the number needed.
-    """
-    if errors is None or not errors.is_poor:
-        return ()
-    wanted = POOR * errors.constant
-    n, k = quantifier.n_instances_, len(quantifier.classes_)
-    needed = _rounded_up(n * (errors.error / wanted) ** 2)
-    sentences = [
-        f"This is a poor model: its mean error is {100 * errors.error:.1f} points; always answering with the training "
-        f"shares has an error of {100 * errors.constant:.1f} points.",
-        f"More labelled rows would help: about {needed:,} instead of {n:,} for an error of {100 * wanted:.0f} points, "
-        "if errors shrink with the square root of their number.",
-    ]
-    if k > 2:
-        first, second = _most_confused(quantifier)
-        sentences.append(f"Fewer classes would help: merge {first!r} and {second!r}, which are confused most often.")
-    sentences.append("Also check that the input column distinguishes the classes; another column may be better.")
-    return tuple(sentences)
-
-
-def _most_confused(quantifier: Quantifier) -> tuple[Any, Any]:
-    """The two classes that are confused most often among held-out instances."""
-    assert quantifier.held_out_ is not None
-    held = quantifier.held_out_.doubles()
-    posteriors = np.array([held.inputs[part, : held.k].mean(axis=0) for part in held.by_class()])
-    confusion = np.triu(posteriors + posteriors.T, 1)
-    first, second = np.unravel_index(int(confusion.argmax()), confusion.shape)
-    return quantifier.classes_.tolist()[first], quantifier.classes_.tolist()[second]
-
-
-def _rounded_up(number: float) -> int:
-    """A number with two digits, not smaller.
-
-    Examples
-    --------
-    >>> _rounded_up(361.2)
-    370
-    """
-    unit = 10 ** max(0, len(str(int(number))) - 2)
-    return int(np.ceil(number / unit)) * unit
-
-
-def halves(held: HeldOut, rng: np.random.Generator) -> BoolArray:
-    """Half of the different instances of every class, at random, with their copies: a mask (n,)."""
-
-    def half_of_each(codes: IntArray) -> IntArray:
-        half = np.zeros(len(codes), dtype=np.intp)
-        for c in np.unique(codes):
-            members = rng.permutation(np.flatnonzero(codes == c))
-            half[members[: len(members) // 2]] = 1
-        return half
-
-    return split_groups(held.groups, held.codes, half_of_each) == 1

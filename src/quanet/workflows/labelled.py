@@ -1,13 +1,14 @@
 """Labelled tables: which columns hold instances and labels, and the labelled instances in them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from quanet.arrays import LabelArray
+from quanet.data.class_names import as_labels_written
 from quanet.data.columns import (
     FoundColumn,
     UnclearColumn,
@@ -176,6 +177,7 @@ def read_labelled(
     normalize: bool = False,
     groups: Key | None = None,
     form: str | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> Labelled:
     """All labelled instances of a source, to train on; rows without an instance or a label are skipped and counted.
 
@@ -185,9 +187,11 @@ def read_labelled(
     inputs, label : columns.
     normalize : whether variants of a label become one (`normalize_labels`).
     groups, form : the column of groups that are left out to learn the drift scale, and the format of its dates.
+    given : names of classes by label (`parse_names`); the file may contain both.
     """
     pool = read_pool(source, inputs, label, key=groups, form=form)
-    y = as_labels(normalize_labels(pool.names).tolist() if normalize else pool.names)
+    names = normalize_labels(pool.names, known=(given or {}).values()).tolist() if normalize else pool.names
+    y = as_labels(as_labels_written(names, given or {}))
     counts = dict(sorted(Counter(y.tolist()).items()))
     _check(counts, f"{source.name}: column {label!r}")
     return Labelled(pool.X, y, counts, pool.skipped, *_copies(pool.X, y), pool.groups)

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quanet.arrays import FloatArray, IntArray
+from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
-from quanet.data.periods import Key
+from quanet.data.periods import Key, first_day
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
 from quanet.monitoring.history import BatchEstimate, History
 from quanet.monitoring.monitor import Monitor
@@ -53,6 +53,10 @@ class MonitorRun:
     earlier: int
     repeated: tuple[str, ...]
     threshold: float
+
+    def with_classes(self, names: LabelArray) -> "MonitorRun":
+        """The same answer with other names of the classes, (k,)."""
+        return replace(self, history=replace(self.history, classes=names))
 
     @property
     def changed_most(self) -> int:
@@ -135,7 +139,9 @@ def make_batches(
     return batches, [joined + (f" and {len(single) - 5} more." if len(single) > 5 else ".")] if single else []
 
 
-def monitor_batches(monitor: Monitor, read: Inputs, batches: Sequence[Batch]) -> MonitorRun:
+def monitor_batches(
+    monitor: Monitor, read: Inputs, batches: Sequence[Batch], *, weights: FloatArray | None = None, weight: str = ""
+) -> MonitorRun:
     """Add batches to a monitor in order, except those that it already contains.
 
     Parameters
@@ -143,19 +149,26 @@ def monitor_batches(monitor: Monitor, read: Inputs, batches: Sequence[Batch]) ->
     monitor : a new monitor, or one with earlier batches.
     read : the pool, as returned by the quantifier's `read`.
     batches : batches of the pool.
+    weights, weight : (n,) weights of the instances, if any, and their name.
     """
     earlier = len(monitor.dates_) if hasattr(monitor, "dates_") else 0
     known = _known_batches(monitor) if earlier else set()
     names, estimates, repeated = [], [], []
     for batch in batches:
-        members = read.take(batch.indices)
-        if known and _fingerprint(batch.date, len(members), monitor.quantifier.predict(members)) in known:
+        members, own = read.take(batch.indices), None if weights is None else weights[batch.indices]
+        if own is not None and not own.any():
+            raise InvalidData(f"All weights of batch {batch.name} are 0, so it has no shares. Leave its rows out.")
+        estimate = np.asarray(monitor.quantifier.predict(members, own)) if known else None
+        if estimate is not None and _fingerprint(batch.date, len(members), estimate) in known:
             repeated.append(batch.name)
             continue
-        estimates.append(monitor.update(members, date=batch.date))
+        estimates.append(monitor.update(members, date=batch.date, weights=own))
         names.append(batch.name)
     threshold = 1 / (1 - monitor.level)
-    return MonitorRun(monitor.history(), tuple(names), tuple(estimates), earlier, tuple(repeated), threshold)
+    history = monitor.history()
+    if weight:
+        history = replace(history, weight=weight)
+    return MonitorRun(history, tuple(names), tuple(estimates), earlier, tuple(repeated), threshold)
 
 
 def _known_batches(monitor: Monitor) -> set[tuple[str, int, bytes]]:
@@ -188,7 +201,7 @@ def date_text(at: Any) -> str:
 def _dates(key: Key, names: Sequence[str]) -> list[Any]:
     """The first day of each period; without periods, the column's numbers or dates."""
     if key.period:
-        return [_first_day(name) for name in names]
+        return [first_day(name) for name in names]
     try:
         return [float(name) for name in names]
     except ValueError:
@@ -217,20 +230,3 @@ def _without_zone(name: str) -> str:
         return datetime.fromisoformat(name).astimezone(UTC).replace(tzinfo=None).isoformat()
     np.datetime64(name, "us")
     return name
-
-
-def _first_day(name: str) -> str:
-    """The first day of a period written by `period_of`.
-
-    Examples
-    --------
-    >>> [_first_day(name) for name in ("2024-05-31", "2024-W22", "2024-05", "2024-Q2", "2024")]
-    ['2024-05-31', '2024-05-27', '2024-05-01', '2024-04-01', '2024-01-01']
-    """
-    year, _, rest = name.partition("-")
-    if rest.startswith("W"):
-        return date.fromisocalendar(int(year), int(rest[1:]), 1).isoformat()
-    if rest.startswith("Q"):
-        return date(int(year), 3 * int(rest[1:]) - 2, 1).isoformat()
-    month, _, day = rest.partition("-")
-    return date(int(year), int(month or 1), int(day or 1)).isoformat()

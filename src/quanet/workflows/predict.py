@@ -7,24 +7,27 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
-from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
 from quanet.diagnostics.contents import SomeTexts, contents_findings
 from quanet.diagnostics.diagnose import diagnose, quiet_interval
+from quanet.diagnostics.exposure import weights_findings
 from quanet.diagnostics.findings import WIDE, Diagnosis, Finding, shrinkage_findings
 from quanet.diagnostics.text_drift import training_overlap_findings, unknown_words_finding
 from quanet.errors import InvalidData
+from quanet.evaluation.accuracy import ExpectedAccuracy, predict_accuracy
 from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.policy import SMALL_BAG
 from quanet.uncertainty.regions import Interval
 from quanet.workflows.reading import GroupedInputs
 
+FEWEST_HELD_OUT = 10  # held-out instances of a class, to know how it is labelled
 LARGEST = 100_000  # instances that a diagnosis uses; of more, as many are drawn at random
 
 # Columns of the tidy table.
 RESERVED = {"class", "estimate", "lower", "upper", "n", "counted", "drift", "state", "labels", "note"}
+WEIGHTED = {"weight", "effective_n"}  # further columns, if instances have weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +50,9 @@ class Shares:
     skipped : rows skipped, by reason.
     source : name of the data.
     model : facts about the model.
+    weight : the column of weights, such as "views": shares are then shares of the weight. Empty without weights.
+    totals : (g,) the weight of every group; None without weights.
+    accuracy : expected accuracy of the classifier's labels in all instances; None if unknown.
     """
 
     classes: LabelArray
@@ -62,6 +68,9 @@ class Shares:
     skipped: dict[str, int] = field(default_factory=dict)
     source: str = ""
     model: dict[str, Any] = field(default_factory=dict)
+    weight: str = ""
+    totals: FloatArray | None = None
+    accuracy: ExpectedAccuracy | None = None
 
     @property
     def states(self) -> list[str]:
@@ -90,8 +99,9 @@ class Shares:
     def key_names(self) -> list[str]:
         """Column names of the keys; those that would be ambiguous include the period."""
         columns = [key.column for key in self.keys]
+        taken = RESERVED | WEIGHTED if self.weight else RESERVED
         return [
-            f"{key.column}:{key.period}" if columns.count(key.column) > 1 or key.column in RESERVED else key.column
+            f"{key.column}:{key.period}" if columns.count(key.column) > 1 or key.column in taken else key.column
             for key in self.keys
         ]
 
@@ -105,12 +115,19 @@ class Shares:
             "lower": self.interval.lower.ravel(),
             "upper": self.interval.upper.ravel(),
             "n": np.repeat(self.sizes, k),
+            **self._weights(k),
             "counted": self.counted.ravel(),
             "drift": self._cost().ravel(),
             "state": np.repeat(self.states, k),
             "labels": np.repeat(self.labels, k),
             "note": np.repeat(self.notes, k),
         }
+
+    def _weights(self, k: int) -> dict[str, Any]:
+        effective = self.interval.effective_sizes
+        if self.totals is None or effective is None:
+            return {}
+        return {"weight": np.repeat(self.totals, k), "effective_n": np.repeat(effective, k)}
 
     def _cost(self) -> FloatArray:
         drift = self.interval.drift
@@ -144,14 +161,13 @@ def estimate_shares(
     """
     report = progress or (lambda _: None)
     instances = reading.instances
-    bags = _bags(reading)
+    bags = reading.bags()
     report("intervals")
-    everything = Bags(np.arange(len(instances))[None], labels=["all"])
-    total = predict_interval_bags(quantifier, instances, everything, level, rng=seed, drift=drift)
+    total = predict_interval_bags(quantifier, instances, reading.whole(), level, rng=seed, drift=drift)
     several = len(bags) > 1
     interval = predict_interval_bags(quantifier, instances, bags, level, rng=seed, drift=drift) if several else total
     counted = np.full(interval.estimate.shape, np.nan) if interval.counted is None else interval.counted
-    weights = bags.sizes / bags.sizes.sum()
+    totals = bags.totals / bags.totals.sum()
     report("diagnosis")
     return Shares(
         classes=quantifier.classes_,
@@ -160,16 +176,28 @@ def estimate_shares(
         sizes=bags.sizes,
         interval=interval,
         counted=counted,
-        small=(bags.sizes < SMALL_BAG) | (interval.without_drift.width.max(axis=1) > 2 * WIDE),
+        small=(bags.effective_sizes < SMALL_BAG) | (interval.without_drift.width.max(axis=1) > 2 * WIDE),
         total=total.of_bag(0),
-        total_counted=weights @ counted,
+        total_counted=totals @ counted,
         diagnosis=diagnose_reading(
             quantifier, reading, interval=total.of_bag(0), groups=interval if several else None, level=level, seed=seed
         ),
         skipped=reading.skipped,
         source=source,
         model=model or {},
+        weight=reading.weight,
+        totals=None if reading.weights is None else bags.totals,
+        accuracy=_accuracy(quantifier, reading, total.of_bag(0), seed),
     )
+
+
+def _accuracy(quantifier: Quantifier, reading: GroupedInputs, interval: Interval, seed: int) -> ExpectedAccuracy | None:
+    """Expected accuracy of the labels of all instances; None without held-out posteriors of every class."""
+    held_out = quantifier.held_out_
+    if not quantifier.reads_posteriors or held_out is None or held_out.counts.min() < FEWEST_HELD_OUT:
+        return None
+    level, weights = interval.level, reading.weights
+    return predict_accuracy(quantifier, reading.instances, level, interval=interval, weights=weights, rng=seed)
 
 
 def diagnose_reading(
@@ -191,32 +219,30 @@ def diagnose_reading(
     level, seed : as in `diagnose`.
     """
     if interval is None:
-        interval = quiet_interval(quantifier, reading.instances, level, rng=seed)
-    instances = reading.instances
+        interval = quiet_interval(quantifier, reading.instances, level, weights=reading.weights, rng=seed)
+    instances, weights = reading.instances, reading.weights
     if len(instances) > LARGEST:
-        chosen = np.random.default_rng(seed).choice(len(instances), LARGEST, replace=False)
-        instances = instances.take(np.sort(chosen))
-    findings = _diagnosis(quantifier, instances, interval, level, seed)
+        chosen = np.sort(np.random.default_rng(seed).choice(len(instances), LARGEST, replace=False))
+        instances, weights = instances.take(chosen), None if weights is None else weights[chosen]
+    findings = _diagnosis(quantifier, instances, weights, interval, level, seed)
     if reading.unknown_words is not None:
         findings.append(unknown_words_finding(reading.unknown_words))
     findings += training_overlap_findings(reading.training_texts, len(reading.instances))
     texts = SomeTexts(reading.texts, reading.places)
-    bags = None if groups is None else _bags(reading)
+    bags = None if groups is None else reading.bags()
+    if weights is not None:
+        findings += weights_findings(reading.whole(), bags, weight=reading.weight)
     findings += contents_findings(quantifier, reading.instances, interval, texts, bags=bags, groups=groups)
     return Diagnosis(findings)
 
 
-def _diagnosis(quantifier: Quantifier, instances: Inputs, interval: Interval, level: float, seed: int) -> list[Finding]:
+def _diagnosis(
+    quantifier: Quantifier, instances: Inputs, weights: FloatArray | None, interval: Interval, level: float, seed: int
+) -> list[Finding]:
     try:
-        # Drift is reported separately, with words and groups.
+        # Drift and weights are reported separately, with words and groups.
         without = replace(interval, drift=None)
-        return list(diagnose(quantifier, instances, interval=without, level=level, random_state=seed))
+        found = diagnose(quantifier, instances, weights=weights, interval=without, level=level, random_state=seed)
+        return [finding for finding in found if finding.name != "weights"]
     except InvalidData as error:  # too few instances, here or in the training data
         return [*shrinkage_findings(quantifier), Finding("diagnosis", "note", f"Not checked: {error}")]
-
-
-def _bags(reading: GroupedInputs) -> Bags:
-    """A bag for every group, with its name."""
-    order = np.argsort(reading.codes, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(reading.codes))[:-1])
-    return Bags(members, labels=[", ".join(group) or "all" for group in reading.groups])

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
-from quanet.data.columns import label_names
+from quanet.data.columns import label_names, weights_of
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Codes, Groups, Key
 from quanet.diagnostics.text_drift import TrainingOverlap, UnknownWords, classifier_of, training_hashes
@@ -39,7 +41,9 @@ class GroupedInputs:
     unknown_words : share of unknown words, if the classifier has a vocabulary.
     training_texts : number of texts that the model was trained on; None if it does not record them.
     labels : number of rows by label, if a label column was given.
+    weights, weight : (n,) weights of the instances, and the name of their column; None and "" without weights.
     texts, places : a random selection of the texts, and their positions among the instances.
+    left_out : (rows,) 0 for every row that is an instance; else why not, a position in `reasons`.
     """
 
     instances: Inputs
@@ -51,6 +55,25 @@ class GroupedInputs:
     texts: list[str] = field(default_factory=list)
     places: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     training_texts: int | None = None
+    weights: FloatArray | None = None
+    weight: str = ""
+    left_out: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
+    reasons: tuple[str, ...] = ("",)
+
+    @property
+    def rows(self) -> IntArray:
+        """(n,) the row of every instance in the source, counted from 0 over all its files."""
+        return np.flatnonzero(self.left_out == 0)
+
+    def bags(self) -> Bags:
+        """A bag for every group, with its name and the weights."""
+        order = np.argsort(self.codes, kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(self.codes))[:-1])
+        return Bags(members, labels=[", ".join(group) or "all" for group in self.groups], weights=self.weights)
+
+    def whole(self) -> Bags:
+        """One bag of all instances, with the weights."""
+        return Bags(np.arange(len(self.instances))[None], labels=["all"], weights=self.weights)
 
 
 class _RandomTexts:
@@ -88,6 +111,7 @@ def read_source(
     keys: Sequence[Key] = (),
     form: str | None = None,
     label: str | None = None,
+    weight: str | None = None,
 ) -> GroupedInputs:
     """Read a source once, chunk by chunk.
 
@@ -98,6 +122,7 @@ def read_source(
     inputs : input columns.
     keys, form : columns to group by, and the format of dates.
     label : a column whose values are counted.
+    weight : a column of weights, such as views. The weight of every row that is used must be a number from 0 up.
     """
     groups, skipped, labels = Groups(keys, form=form), Counter[str](), Counter[str]()
     words = UnknownWords(classifier_of(quantifier))
@@ -105,17 +130,23 @@ def read_source(
     seen = TrainingOverlap(training_hashes(quantifier))
     parts: list[Inputs] = []
     codes: list[Codes] = []
+    weights: list[FloatArray] = []
+    left_out: list[NDArray[np.int8]] = []
+    columns = [*inputs.columns, *(key.column for key in keys), *(name for name in (label, weight) if name)]
 
     def instances() -> Iterator[Any]:
-        for table in source.chunks([*inputs.columns, *(key.column for key in keys), *([label] if label else [])]):
+        for table in source.chunks(columns):
             found, there = inputs.of(table, source)
             grouped = groups.codes(table, source)
             skipped[inputs.lacking] += int((~there).sum())
             skipped["no group"] += int((there & (grouped < 0)).sum())
             kept = grouped[there] >= 0
+            left_out.append(np.where(there, 2 * (grouped < 0), 1).astype(np.int8))
             codes.append(grouped[there][kept])
             if label:
                 labels.update(name for name in label_names(table[label], source) if name)
+            if weight:
+                weights.append(weights_of(table[weight][there][kept], source))
             if not kept.all():
                 found = [one for one, keep in zip(found, kept, strict=True) if keep] if inputs.text else found[kept]
             if not len(found):
@@ -142,6 +173,10 @@ def read_source(
         some.texts,
         some.places,
         seen.count,
+        _all_weights(weights, weight, source) if weight else None,
+        weight or "",
+        left_out=np.concatenate(left_out),
+        reasons=("", inputs.lacking, "no group"),
     )
 
 
@@ -156,6 +191,13 @@ def _joined(parts: list[Inputs]) -> Inputs:
     values = np.concatenate([part.values for part in parts])
     parts.clear()  # to save memory
     return Inputs(values, np.concatenate(described) if described else None)
+
+
+def _all_weights(parts: list[FloatArray], column: str, source: "TableSource") -> FloatArray:
+    weights = np.concatenate(parts)
+    if not weights.any():
+        raise InvalidData(f"{source.name}: all weights in column {column!r} are 0. Choose another column of weights.")
+    return weights
 
 
 def _reasons(skipped: dict[str, int]) -> str:

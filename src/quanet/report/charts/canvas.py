@@ -149,14 +149,17 @@ def tidy(ax: Axes, *, grid: str) -> None:
 
 
 def scale(axis: Any, low: float, high: float, *, unit: str, most: int = 5) -> None:
-    """Ticks at round values, in percent, or in points."""
+    """Ticks at round values, in percent, or in points, which have a sign if they are differences."""
     from matplotlib.ticker import MaxNLocator
 
     step = max(high - low, 1e-9)
-    axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]))
+    # Labels without digits have no ticks at 2.5 points.
+    steps = [1, 2, 5, 10] if 0.04 <= step < 0.25 else [1, 2, 2.5, 5, 10]
+    axis.set_major_locator(MaxNLocator(nbins=most, steps=steps))
     digits = 0 if step >= 0.04 else 1 if step >= 0.004 else 2
     tail = " %" if unit == "share" else ""
-    axis.set_major_formatter(lambda value, _: f"{100 * value:.{digits}f}{tail}")
+    sign = "+" if unit == "difference" else ""
+    axis.set_major_formatter(lambda value, _: f"{100 * value:{sign if abs(value) > 1e-9 else ''}.{digits}f}{tail}")
 
 
 def share_ends(low: float, high: float) -> tuple[float, float]:

@@ -79,6 +79,9 @@ def _ends(rows: IntervalRows) -> tuple[float, float]:
     if rows.around is not None:
         values = np.r_[values, rows.around[0]]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    if rows.unit == "difference":
+        low, high = min(low, 0.0), max(high, 0.0)
+        return low - 0.04 * max(high - low, 1e-4), high + 0.04 * max(high - low, 1e-4)
     if rows.unit == "points":
         return 0.0, rows.top or 1.06 * max(high, 1e-4)  # a scale even if all errors are 0
     low, high = share_ends(low, high)
@@ -90,6 +93,8 @@ def _draw(ax: Axes, rows: IntervalRows, c: int, places: Any) -> None:
         middle, lower, upper = rows.around[:, c]
         ax.axvspan(lower, upper, color=colour("muted"), alpha=0.16, linewidth=0, zorder=1)
         ax.axvline(middle, color=colour("muted"), linewidth=0.9, zorder=1.5)
+    if rows.unit == "difference":
+        ax.axvline(0.0, color=colour("muted"), linewidth=0.9, zorder=1.5)
     faint = np.zeros(len(places), dtype=bool) if rows.faint is None else rows.faint
     for group, fill in ((~faint, "blue"), (faint, "paper")):
         if group.any():

@@ -10,6 +10,7 @@ import numpy as np
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.report.charts.canvas import SMALL, wide_figure
 from quanet.report.charts.panels import BLUE, GREY, ORANGE, PALE
+from quanet.report.phrases import share_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +53,8 @@ def history_panel(ax: Axes, history: History, *, label: Any = None) -> Axes:
     ax.plot(dates, history.windowed[:, c], color=GREY, linewidth=0.9, linestyle=(0, (4, 1.5)), label="window", zorder=4)
     for number, one in enumerate(history.changes):
         ax.axvline(one.date, color=ORANGE, linewidth=1.2, zorder=5, label="" if number else "change")
-    ax.set_ylabel(f"prevalence of {names[c]}", fontsize=SMALL)
+    shown = share_of(names[c], history.weight) if history.weight else f"prevalence of {names[c]}"
+    ax.set_ylabel(shown, fontsize=SMALL)
     ax.tick_params(labelsize=SMALL)
     ax.grid(alpha=0.25, linewidth=0.5)
     ax.legend(fontsize=SMALL, frameon=False, ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1.0))

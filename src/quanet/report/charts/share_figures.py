@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from quanet.report.charts.canvas import WIDTH
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure
-from quanet.report.groups import class_rows, group_rows, time_key, time_series, trend_grid
+from quanet.report.groups import class_rows, group_rows, trend_grid
+from quanet.report.time_series import time_key, time_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,5 +35,5 @@ def trend_figure(shares: Shares, *, focus: Any = None, width: float = WIDTH) -> 
 def groups_figure(shares: Shares, *, focus: Any = None, width: float = WIDTH) -> Figure:
     """Dots with intervals, one row for each group, and the total behind; without groups, one row for each class."""
     if not shares.keys:
-        return rows_figure(class_rows(shares), width=width)
+        return rows_figure(class_rows(shares, focus=focus), width=width)
     return rows_figure(group_rows(shares, focus=focus, columns=4 if width > WIDTH / 2 else 2), width=width)

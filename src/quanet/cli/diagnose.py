@@ -1,0 +1,87 @@
+"""`quanet diagnose`: check whether the estimates for new files can be trusted."""
+
+from quanet.cli.class_options import check_class
+from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
+from quanet.cli.labels import read_grouped
+from quanet.cli.model_folder import describe_model, find_inputs, load_model
+from quanet.cli.options import (
+    AnswerFormat,
+    By,
+    DateFormat,
+    Encoding,
+    Files,
+    Force,
+    Level,
+    ModelFolder,
+    Names,
+    Output,
+    Report,
+    Seed,
+    ShowClass,
+    Text,
+    Weight,
+    check_level,
+    check_outputs,
+    choose_format,
+    parse_keys,
+)
+
+
+def diagnose(
+    model: ModelFolder,
+    files: Files,
+    by: By = None,
+    text: Text = None,
+    weight: Weight = None,
+    date_format: DateFormat = None,
+    encoding: Encoding = "auto",
+    level: Level = 0.95,
+    seed: Seed = 0,
+    show: ShowClass = None,
+    names: Names = None,
+    form: AnswerFormat = None,
+    output: Output = None,
+    report: Report = None,
+    force: Force = False,
+) -> None:
+    """Check whether estimates for FILES can be trusted, how accurate single labels are, and what to do next.
+
+    Checks prior shift, topics, unknown words, the classifier and the number of instances, overall and by group.
+
+    [bold]Examples[/]
+
+    quanet diagnose model new.csv
+
+    quanet diagnose model new.csv --by product --report diagnosis.html
+    """
+    from quanet.data.streams import TableSource
+    from quanet.report.diagnose import summarize_trust
+    from quanet.workflows.diagnose import judge_trust
+    from quanet.workflows.predict import estimate_shares
+
+    check_level(level)
+    form = choose_format(form, output)
+    check_outputs(output, report=report, force=force)
+    keys = parse_keys(by or [])
+    with warnings_as_lines():
+        quantifier, facts = load_model(model, names)
+        show = check_class(show, facts["class_names"])
+        source = TableSource(files, encoding=encoding)
+        others = [*(key.column for key in keys), *([weight] if weight else [])]
+        source.check(others)
+        inputs = find_inputs(source, facts, text, exclude=others)
+        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no group", weight=weight)
+        with progress("Checking"):
+            shares = estimate_shares(
+                quantifier,
+                reading,
+                keys=keys,
+                level=level,
+                seed=seed,
+                source=source.name,
+                model=describe_model(model, facts, quantifier),
+            )
+    trust = judge_trust(shares, model=str(model), files=files, by=by or [])
+    summary = summarize_trust(trust, settings=command_settings(), focus=show)
+    write_report(summary, report)
+    write_answer(summary, form, output)

@@ -1,0 +1,174 @@
+"""`quanet label plan`: choose the rows worth labelling."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_table
+from quanet.cli.model_folder import find_inputs, load_model
+from quanet.cli.options import (
+    COLUMNS,
+    HOW,
+    OUTPUT,
+    AnswerFormat,
+    By,
+    DateFormat,
+    Encoding,
+    Files,
+    Force,
+    Level,
+    ModelFolder,
+    Names,
+    Seed,
+    Text,
+    check_level,
+    check_outputs,
+    choose_format,
+    parse_keys,
+    split_names,
+)
+
+if TYPE_CHECKING:
+    from quanet.data.streams import TableSource
+
+app = typer.Typer(name="label", no_args_is_help=True, help="Choose rows to label, for `quanet refine`.")
+POINTS = 10.0  # width if neither a width nor a number is given
+
+
+class Design(StrEnum):
+    """How rows are drawn."""
+
+    stratified = "stratified"
+    random = "random"
+
+
+@app.callback()
+def label() -> None:
+    """Choose rows to label, for `quanet refine`."""
+
+
+@app.command()
+def plan(
+    model: ModelFolder,
+    files: Files,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The sheet to fill in: .csv or .xlsx.", rich_help_panel=OUTPUT
+        ),
+    ],
+    width: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            help="Wanted width of the widest interval, from end to end. [dim]default: 10[/]",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option(min=10, metavar="N", help="Number of labels, instead of a width.", rich_help_panel=HOW),
+    ] = None,
+    by: By = None,
+    show_columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="Other columns to show in the sheet. Repeatable.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    text: Text = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Name of the column to fill in; default: as in training.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    date_format: DateFormat = None,
+    encoding: Encoding = "auto",
+    design: Annotated[
+        Design,
+        typer.Option(help="stratified: more labels where the model is uncertain; or random.", rich_help_panel=HOW),
+    ] = Design.stratified,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    names: Names = None,
+    form: AnswerFormat = None,
+    force: Force = False,
+) -> None:
+    """Choose the rows of FILES that are worth labelling, and say what interval to expect.
+
+    Fill in the label column of the sheet in a spreadsheet, from the first row on. Then run `quanet refine`. With --by,
+    every group gets enough labels for the width.
+
+    [bold]Examples[/]
+
+    quanet label plan model new.csv --width 3 -o to-label.csv
+
+    quanet label plan model new.csv --number 30 --by date:month --id review_id -o to-label.csv
+    """
+    from quanet.cli.labels import read_grouped
+    from quanet.data.streams import TableSource
+    from quanet.report.label import summarize_plan
+    from quanet.workflows.label import plan_source
+
+    check_level(level)
+    share = _check_width(width, number)
+    keys = parse_keys(by or [])
+    check_sheet(output)
+    check_outputs(output, force=force)
+    with warnings_as_lines():
+        quantifier, facts = load_model(model, names)
+        source = TableSource(files, encoding=encoding)
+        check_files(source)
+        shown = split_names(show_columns)
+        source.check([*shown, *(key.column for key in keys)])
+        inputs = find_inputs(source, facts, text, exclude=[key.column for key in keys])
+        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no group")
+        with progress("Planning"):
+            planned = plan_source(
+                quantifier,
+                reading,
+                source,
+                inputs,
+                label=label or facts.get("label") or "label",
+                width=share,
+                number=number,
+                keys=keys,
+                shown=shown,
+                level=level,
+                design=design.value,
+                seed=seed,
+            )
+    write_table(planned.sheet, output, "To label")
+    summary = summarize_plan(planned, sheet=str(output), model=str(model), settings=command_settings())
+    write_answer(summary, choose_format(form, None), None)
+
+
+def _check_width(width: float | None, number: int | None) -> float | None:
+    """The wanted width as a share; None if a number of labels is given."""
+    if width is not None and number is not None:
+        raise typer.BadParameter("Give either --width or --number.", param_hint="--width")
+    if width is not None and not 0 < width < 100:
+        raise typer.BadParameter(f"{width:g} is not between 0 and 100 points, such as 5.", param_hint="--width")
+    return None if number is not None else (POINTS if width is None else width) / 100
+
+
+def check_sheet(path: Path) -> None:
+    """Check that a sheet can be written in the format of its ending; else a usage error."""
+    if path.suffix.lower() not in {".csv", ".xlsx"}:
+        raise typer.BadParameter(f"{path} does not end in .csv or .xlsx.", param_hint="--output")
+    if path.suffix.lower() == ".xlsx":
+        from quanet.data.workbooks import check_excel
+
+        check_excel()
+
+
+def check_files(source: "TableSource") -> None:
+    """Raise if the files cannot be read twice."""
+    from quanet.data.table_rows import STDIN
+    from quanet.errors import InvalidSetting
+
+    if STDIN in source.files:
+        raise InvalidSetting("Labels belong to rows of a file. Save standard input to a file first.")

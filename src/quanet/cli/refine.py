@@ -1,0 +1,153 @@
+"""`quanet refine`: shares refined with labels of some rows."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quanet.cli.class_options import check_class
+from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
+from quanet.cli.label import check_files
+from quanet.cli.labels import read_grouped, settle_labels
+from quanet.cli.model_folder import describe_model, find_inputs, load_model
+from quanet.cli.options import (
+    COLUMNS,
+    HOW,
+    AnswerFormat,
+    By,
+    DateFormat,
+    Encoding,
+    Files,
+    Force,
+    Level,
+    ModelFolder,
+    Names,
+    NormalizeLabels,
+    Output,
+    Report,
+    Seed,
+    ShowClass,
+    Text,
+    Weight,
+    check_level,
+    check_outputs,
+    choose_format,
+    parse_keys,
+)
+
+if TYPE_CHECKING:
+    from quanet.data.class_names import ClassNames
+    from quanet.data.instances import InputColumns
+    from quanet.data.streams import TableSource
+    from quanet.workflows.label_sheet import GivenLabels
+
+
+def refine(
+    model: ModelFolder,
+    files: Files,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Sheet of `quanet label plan` with labels filled in. [dim]default: the label column of FILES[/]",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of labels; default: as in training.", rich_help_panel=COLUMNS),
+    ] = None,
+    by: By = None,
+    text: Text = None,
+    normalize_labels: NormalizeLabels = False,
+    weight: Weight = None,
+    at_random: Annotated[
+        bool,
+        typer.Option(
+            "--random",
+            help="The labelled rows are a random part of the rows, or of the plan if rows of it were skipped.",
+            rich_help_panel=HOW,
+        ),
+    ] = False,
+    date_format: DateFormat = None,
+    encoding: Encoding = "auto",
+    level: Level = 0.95,
+    seed: Seed = 0,
+    show: ShowClass = None,
+    names: Names = None,
+    form: AnswerFormat = None,
+    output: Output = None,
+    report: Report = None,
+    force: Force = False,
+) -> None:
+    """Refine shares with labels of some rows: estimates that no drift can mislead, with intervals.
+
+    The labels are those of a plan (`quanet label plan`), or of a random part of the rows. Labels of rows that somebody
+    has picked are not accepted. A group with at least 10 labels is corrected by its own, the others by all labels.
+
+    [bold]Examples[/]
+
+    quanet refine model new.csv --labels to-label.csv --by date:month --report refined.html
+
+    quanet refine model partly-labelled.csv --label sentiment --random
+    """
+    from quanet.data.streams import TableSource
+    from quanet.errors import InvalidSetting
+    from quanet.report.refine import summarize_refinement
+    from quanet.workflows.refine import refine_shares
+
+    check_level(level)
+    form = choose_format(form, output)
+    check_outputs(output, report=report, force=force)
+    keys = parse_keys(by or [])
+    with warnings_as_lines():
+        quantifier, facts = load_model(model, names)
+        show = check_class(show, facts["class_names"])
+        source = TableSource(files, encoding=encoding)
+        check_files(source)
+        column = label or facts.get("label") or "label"
+        if labels is None and not at_random:
+            raise InvalidSetting(
+                "Labels of rows that somebody has picked would mislead. Choose the rows with quanet label plan and "
+                "pass the sheet with --labels; or add --random if the labelled rows were drawn at random."
+            )
+        inputs = find_inputs(source, facts, text, exclude=[key.column for key in keys])
+        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no group", weight=weight)
+        sheet = None if labels is None else TableSource([labels], encoding=encoding)
+        given = _read_labels(sheet, source, inputs, column, at_random=at_random)
+        given = _named(given, facts["class_names"], normalize=normalize_labels)
+        with progress("Refining") as update:
+            refined = refine_shares(
+                quantifier,
+                reading,
+                given,
+                keys=keys,
+                level=level,
+                seed=seed,
+                source=source.name,
+                labels_source=source.name if sheet is None else sheet.name,
+                model=describe_model(model, facts, quantifier),
+                progress=lambda what: update(None, f"Refining: {what}"),
+            )
+    summary = summarize_refinement(refined, settings=command_settings(), focus=show)
+    write_report(summary, report)
+    write_answer(summary, form, output)
+
+
+def _read_labels(
+    sheet: "TableSource | None", source: "TableSource", inputs: "InputColumns", column: str, *, at_random: bool
+) -> "GivenLabels":
+    from quanet.workflows.label_sheet import labels_in_source, read_sheet
+
+    if sheet is not None:
+        return read_sheet(sheet, source, inputs, column, at_random=at_random)
+    return labels_in_source(source, column)
+
+
+def _named(given: "GivenLabels", classes: "ClassNames", *, normalize: bool) -> "GivenLabels":
+    """Labels spelled as the answer shows the classes."""
+    from dataclasses import replace
+
+    from quanet.data.columns import label_name
+
+    known = [label_name(name) for name in classes.names.tolist()]
+    return replace(given, names=settle_labels(classes.shown(given.names), normalize=normalize, known=known))

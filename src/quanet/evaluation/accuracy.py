@@ -1,0 +1,240 @@
+r"""Expected accuracy of a classifier on unlabelled instances: accuracy, F1 and confusion matrix, with intervals.
+
+Two things are known. Held-out instances show how often the classifier confuses each class with each other one, which
+gives the confusion matrix :math:`A(p)` of a bag with prevalences p. And the bag's own posteriors, adjusted to p
+(Saerens et al. 2002), show how difficult its instances are: their mean over instances with the same label is
+:math:`B(p)`. The posteriors of the held-out instances show how far B is off where the truth is known, :math:`B_h(p)`:
+
+.. math:: M = B(p) + A(p) - B_h(p),
+
+which is then made to agree with the estimated prevalences (rows) and with the number of predicted labels (columns) by
+raking (Deming and Stephan 1940). M is correct if the held-out instances are representative of their classes, and also
+if the posteriors are calibrated. It is the estimator of prediction-powered inference (Angelopoulos et al. 2023), with
+posteriors as predictions. The task is known as classifier accuracy prediction (Volpi, Moreo and Sebastiani 2024).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import t
+
+from quanet.bags import check_weights
+from quanet.evaluation.label_errors import (
+    LEAST,
+    LabelErrors,
+    ReadBag,
+    class_covariances,
+    expected_confusion,
+    learn_label_errors,
+    relearned_prevalences,
+)
+from quanet.uncertainty.intervals import predict_interval
+from quanet.uncertainty.relearning import REPLICATES, cached
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+    from quanet.arrays import FloatArray, LabelArray
+    from quanet.base import Quantifier
+    from quanet.uncertainty.regions import Interval
+
+MAX_INSTANCES = 20_000  # whose posteriors are used; of more, as many are drawn at random
+MAX_CELLS = 2500  # of a confusion matrix whose cells have intervals
+STEP = 1e-3  # of prevalences, to see how much depends on them
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """An estimate with the lower and upper end of its interval: arrays of equal shape; NaN if unknown."""
+
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedAccuracy:
+    """How accurate the classifier's labels are expected to be in a bag without labels.
+
+    Attributes
+    ----------
+    accuracy, macro_f1 : of all instances, and the mean F1 of the classes.
+    f1 : (k,) of every class.
+    confusion : (k, k) share of all instances with a true class (row) and a predicted label (column); sums to 1. The
+        ends are NaN if there are more than 50 classes.
+    level : confidence level of the intervals.
+    classes : (k,) labels.
+    n : number of instances.
+    """
+
+    accuracy: Measure
+    macro_f1: Measure
+    f1: Measure
+    confusion: Measure
+    level: float
+    classes: LabelArray
+    n: int
+
+    def frame(self) -> pd.DataFrame:
+        """One row for accuracy, macro F1 and the F1 of every class: measure, class, estimate, lower, upper."""
+        import pandas as pd
+
+        k = len(self.classes)
+        parts = (self.accuracy, self.macro_f1, self.f1)
+        values = {
+            end: np.concatenate([np.atleast_1d(getattr(one, end)) for one in parts])
+            for end in ("estimate", "lower", "upper")
+        }
+        names = {"measure": ["accuracy", "macro F1", *["F1"] * k], "class": ["", "", *self.classes.tolist()]}
+        return pd.DataFrame(names | values)
+
+    def __str__(self) -> str:
+        def written(name: str, one: Measure) -> str:
+            return f"{name} {100 * one.estimate:.1f} % ({100 * one.lower:.1f} to {100 * one.upper:.1f} %)"
+
+        return f"Expected {written('accuracy', self.accuracy)}, {written('macro F1', self.macro_f1)}"
+
+
+def predict_accuracy(
+    quantifier: Quantifier,
+    X: Any,
+    level: float = 0.95,
+    *,
+    interval: Interval | None = None,
+    weights: ArrayLike | None = None,
+    drift: bool = True,
+    rng: int = 0,
+) -> ExpectedAccuracy:
+    """Accuracy, F1 and confusion matrix that the classifier's labels are expected to have in a bag without labels.
+
+    The classifier's label is the class with the largest posterior, before any adjustment; so these are the labels that
+    `predict` of the classifier gives and that CC counts.
+
+    Parameters
+    ----------
+    quantifier : fitted; it must read posteriors and keep held-out instances, as EMQ, PACC and QuaNet do.
+    X : instances of the bag, or what `read` returned for them.
+    level : confidence level of the intervals.
+    interval : prevalences of the bag with their interval, if already computed.
+    weights : (n,) exposure weights; None counts every instance once.
+    drift : whether the uncertainty of the prevalences includes drift.
+    rng : seed, of the interval and of the instances used if there are very many.
+
+    Notes
+    -----
+    Intervals include three errors: that of the prevalences, that of the held-out instances, and chance in this bag.
+    They assume that instances of a class are as difficult as the held-out ones, or that posteriors show it if they are
+    not. `benchmarks/results/expected-accuracy.md` has the coverage, also where this does not hold.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> X, y = Gaussians().draw([0.5, 0.5], 1000, rng=0)
+    >>> new, truth = Gaussians().draw([0.8, 0.2], 1000, rng=1)
+    >>> quantifier = EMQ().fit(X, y)
+    >>> print(predict_accuracy(quantifier, new))
+    Expected accuracy 84.8 % (81.8 to 87.4 %), macro F1 79.5 % (74.5 to 83.7 %)
+    >>> round(float((quantifier.classifier_.predict(new) == truth).mean()), 3)
+    0.85
+    """
+    chosen = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # the one a search has selected
+    inputs = chosen.read(X)
+    known = cached(chosen, "label errors", lambda: learn_label_errors(chosen))
+    if interval is None:
+        options: dict[str, Any] = {} if weights is None else {"weights": weights}
+        interval = predict_interval(chosen, inputs, level, drift=drift, rng=rng, **options)
+    k, n = known[0].k, len(inputs)
+    posteriors = inputs.values[:, :k]
+    share = np.full(n, 1 / n) if weights is None else _normalized(check_weights(weights, n))
+    counted = np.asarray(np.bincount(posteriors.argmax(axis=1), weights=share, minlength=k), dtype=float)
+    size = 1 / float((share**2).sum())
+    values = inputs.values
+    if n > MAX_INSTANCES:
+        values = values[np.random.default_rng(rng).choice(n, MAX_INSTANCES, replace=False, p=share)]
+        share, size = np.full(MAX_INSTANCES, 1 / MAX_INSTANCES), min(size, MAX_INSTANCES)
+    bag = ReadBag(values.astype(float), share, counted, size)
+    prevalences = _normalized(np.maximum(interval.estimate, 0.5 / n))
+    table = expected_confusion(known[0], bag, prevalences)
+    variance = _variance(known, bag, table, prevalences, interval.covariance)
+    return _measures(table, variance, size, level, chosen.classes_, n)
+
+
+def _normalized(values: FloatArray) -> FloatArray:
+    return values / values.sum()
+
+
+def _values(table: FloatArray) -> FloatArray:
+    """Accuracy, macro F1, F1 of every class, and all cells: (k + 2 + k * k,)."""
+    f1 = 2 * np.diag(table) / np.maximum(table.sum(axis=0) + table.sum(axis=1), LEAST)
+    return np.concatenate([[np.trace(table), f1.mean()], f1, table.ravel()])
+
+
+def _slopes(table: FloatArray) -> FloatArray:
+    """How much each of `_values` changes with each cell, at given sums of rows and columns: (f, k, k)."""
+    k = len(table)
+    f1 = np.zeros((k, k, k))
+    f1[np.arange(k), np.arange(k), np.arange(k)] = 2 / np.maximum(table.sum(axis=0) + table.sum(axis=1), LEAST)
+    cells = np.eye(k * k).reshape(k * k, k, k) if k * k <= MAX_CELLS else np.empty((0, k, k))
+    return np.concatenate([np.eye(k)[None], f1.mean(axis=0)[None], f1, cells])
+
+
+def _variance(
+    known: list[LabelErrors], bag: ReadBag, table: FloatArray, prevalences: FloatArray, covariance: FloatArray
+) -> FloatArray:
+    """Variances of `_values`: (f,); NaN where unknown."""
+    k = len(table)
+    learned, trained = _learning(known, bag, prevalences)
+    gradient = np.empty((learned.shape[0], k))
+    for c in range(k):
+        towards = STEP * (np.eye(k)[c] - prevalences)
+        ends = [_values(expected_confusion(known[0], bag, prevalences + sign * towards)) for sign in (1, -1)]
+        gradient[:, c] = (ends[0] - ends[1]) / (2 * STEP)
+    values, vectors = np.linalg.eigh(covariance - trained)  # what remains is the error of the bag, and drift
+    rest = (vectors * np.maximum(values, 0)) @ vectors.T
+    variance = learned + np.einsum("fc,cd,fd->f", gradient, rest, gradient)
+    by_label = class_covariances(known[0], bag, prevalences)
+    inverse = np.linalg.pinv(by_label.sum(axis=0), hermitian=True)
+    slopes = _slopes(table)
+    # The sums of rows are the prevalences, whose error is counted above: chance is what they leave open.
+    left = slopes - (np.einsum("jcd,fdj->fc", by_label, slopes) @ inverse)[:, :, None]
+    chance = np.full(len(variance), np.nan)
+    chance[: len(slopes)] = np.einsum("fcj,jcd,fdj->f", left, by_label, left)
+    return variance + chance
+
+
+def _learning(known: list[LabelErrors], bag: ReadBag, prevalences: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Variances (f,) and covariance of prevalences (k, k) that come from the number of held-out instances."""
+    shifts = relearned_prevalences(known, bag)
+    shifts -= shifts.mean(axis=0)
+    moved = np.maximum(prevalences + shifts, 0.5 / bag.size)
+    moved /= moved.sum(axis=1, keepdims=True)
+    found = np.stack([_values(expected_confusion(one, bag, at)) for one, at in zip(known[1:], moved, strict=True)])
+    share = np.mean([one.share for one in known[1:]])
+    return share * found.var(axis=0, ddof=1), share * shifts.T @ shifts / (len(shifts) - 1)
+
+
+def _measures(
+    table: FloatArray, variance: FloatArray, size: float, level: float, classes: LabelArray, n: int
+) -> ExpectedAccuracy:
+    k, values = len(table), _values(table)
+    lower, upper = _ends(values, variance, level, size)
+
+    def measure(start: int, *shape: int) -> Measure:
+        part = slice(start, start + int(np.prod(shape)))
+        return Measure(values[part].reshape(shape), lower[part].reshape(shape), upper[part].reshape(shape))
+
+    return ExpectedAccuracy(measure(0), measure(1), measure(2, k), measure(2 + k, k, k), level, classes, n)
+
+
+def _ends(values: FloatArray, variance: FloatArray, level: float, size: float) -> tuple[FloatArray, FloatArray]:
+    """Ends between 0 and 1: intervals of log-odds, by half an instance wider, because instances are counted."""
+    half = 0.5 / size
+    inside = np.clip(values, half, 1 - half)
+    reach = t.ppf((1 + level) / 2, REPLICATES - 1) * np.sqrt(np.maximum(variance, 0)) / (inside * (1 - inside))
+    lower, upper = expit(logit(inside) - reach) - half, expit(logit(inside) + reach) + half
+    return np.clip(lower, 0, values), np.clip(upper, values, 1)

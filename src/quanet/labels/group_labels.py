@@ -1,0 +1,200 @@
+r"""Refine the shares of groups with a few labels: own labels where there are enough, all labels elsewhere.
+
+A group's share is λ times its mean posterior plus its correction, the mean of y - λf. A group with at least
+`MIN_LABELS` labels is corrected by these alone, which is valid however groups differ. A group with fewer borrows from
+the others: corrections are taken to be drawn from a normal distribution whose variance τ² is estimated, and intervals
+include τ² and its uncertainty (Morris 1983; a flat prior for τ).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.labels.few_labels import MIN_LABELS
+from quanet.labels.label_em import responsibilities
+from quanet.labels.prediction_powered import PSEUDO, LabelDesign, PoweredMean, prediction_powered, score_interval
+from quanet.simplex import project
+
+BORROWED = 20  # instances with the shares of all, added to each group when its posteriors are adapted
+PRIOR_LABELS = 10  # labels that the residual variance of all groups counts for in each group
+ITERATIONS = 200
+DEVIATIONS = np.linspace(0, 0.5, 101)  # τ
+NEVER = 1e6  # variance of the correction of a group without labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupLabels:
+    """Labelled instances of groups.
+
+    Attributes
+    ----------
+    ratios : (N, k) likelihood ratios of all instances.
+    owner : (N,) group of each instance, from 0.
+    places : (n,) positions of the labelled instances.
+    codes : (n,) their classes.
+    design : how they were drawn.
+    exposure : (N,) weights of the instances in a share; None for equal ones.
+    """
+
+    ratios: FloatArray
+    owner: IntArray
+    places: IntArray
+    codes: IntArray
+    design: LabelDesign
+    exposure: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RefinedGroups:
+    """Refined shares of groups.
+
+    Attributes
+    ----------
+    estimate, lower, upper : (g, k).
+    labelled : (g,) labels in each group.
+    own : (g,) groups corrected by their own labels alone.
+    p_value : of the hypothesis that the corrections of all groups are equal; NaN if fewer than two have own labels.
+    """
+
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    labelled: IntArray
+    own: BoolArray
+    p_value: float
+
+
+def refine_groups(labels: GroupLabels, shares: FloatArray, *, level: float) -> RefinedGroups:
+    """Shares of groups and their intervals; `shares` (k,) are those of all instances."""
+    adapted = adapt_posteriors(labels, shares)
+    known = adapted[labels.places]
+    powered = prediction_powered(adapted, known, labels.codes, design=labels.design, exposure=labels.exposure)
+    k, g = len(shares), int(labels.owner.max()) + 1
+    exposure = np.ones(len(adapted)) if labels.exposure is None else labels.exposure
+    total = np.bincount(labels.owner, exposure)
+    mean = _sums(labels.owner, exposure[:, None] * adapted, g) / total[:, None]
+    own = _OwnCorrections.of(labels, powered.residuals, g)
+    sizes = np.bincount(labels.owner)
+    base = powered.weight * mean
+    estimate = base + labels.design.influence @ powered.residuals
+    enough = own.n >= MIN_LABELS
+    relative = _relative(powered)
+    concentration = np.bincount(labels.owner, exposure**2) / total**2
+    usual = (np.clip(powered.estimate, 0, 1) * powered.n + 1 / k) / (powered.n + 1)  # never 0
+    for _ in range(2):
+        trust = np.maximum(own.n, PRIOR_LABELS)[:, None]
+        smooth = (np.clip(estimate, 0, 1) * trust + usual) / (trust + 1)
+        spread = smooth * (1 - smooth)
+        variance = own.smoothed(relative * spread) * (1 - own.n / sizes)[:, None]
+        variance = np.where(own.n[:, None] > 0, variance, NEVER)
+        finite = relative * spread * concentration[:, None]
+        borrowed, doubt = _borrow(own.correction, variance, finite)
+        correction = np.where(enough[:, None], own.correction, borrowed)
+        final = np.where(enough[:, None], variance, doubt)
+        estimate = base + correction
+    doubtful = PSEUDO / np.maximum(own.n, PRIOR_LABELS)[:, None]  # as in `effective_labels`
+    common = np.minimum(own.spread * (1 - own.n / sizes), 1 / PRIOR_LABELS)[:, None]
+    with np.errstate(divide="ignore"):
+        effective = (spread + doubtful) / (final + doubtful * common)
+    lower, upper = score_interval(estimate, effective, level)
+    # Errors of the posteriors themselves: y - f.
+    errors = prediction_powered(adapted, known, labels.codes, design=labels.design, exposure=exposure, weight=1.0)
+    apart = _OwnCorrections.of(labels, errors.residuals, g)
+    p_value = _equal(apart.correction[enough], apart.smoothed(_relative(errors) * spread)[enough], k)
+    return RefinedGroups(project(estimate), lower, upper, own.n, enough, p_value)
+
+
+def adapt_posteriors(labels: GroupLabels, shares: FloatArray) -> FloatArray:
+    """Posteriors for the prevalence of each instance's group, by EM with the labels fixed: (N, k).
+
+    Each group starts from `shares` and counts `BORROWED` instances of them, so that small groups stay close to all.
+    """
+    ratios, owner, k = labels.ratios, labels.owner, len(shares)
+    g = int(owner.max()) + 1
+    rest = np.ones(len(ratios), dtype=bool)
+    rest[labels.places] = False
+    fixed = BORROWED * shares + _sums(owner[labels.places], np.eye(k)[labels.codes], g)
+    found, unknown, theirs = np.tile(shares, (g, 1)), ratios[rest], owner[rest]
+    for _ in range(ITERATIONS):
+        updated = fixed + _sums(theirs, responsibilities(unknown, found[theirs]), g)
+        updated /= updated.sum(axis=1, keepdims=True)
+        moved = np.abs(updated - found).max()
+        found = updated
+        if moved < 1e-5:
+            break
+    return responsibilities(ratios, found[owner])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OwnCorrections:
+    """The labels of each group alone: their number (g,), correction (g, k), its variance (g, k), and spread (g,)."""
+
+    n: IntArray
+    correction: FloatArray
+    variance: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def of(cls, labels: GroupLabels, residuals: FloatArray, g: int) -> "_OwnCorrections":
+        owner, influence, strata = labels.owner[labels.places], labels.design.influence, labels.design.strata
+        n = np.bincount(owner, minlength=g)
+        total = np.maximum(np.bincount(owner, influence, minlength=g), 1e-12)
+        correction = _sums(owner, influence[:, None] * residuals, g) / total[:, None]
+        scaled = (influence / total[owner])[:, None] * (residuals - correction[owner])
+        # Strata that lie within one group, as in a plan by group, make the variance smaller.
+        nested = len(np.unique(np.stack([owner, strata]), axis=1).T) == strata.max() + 1
+        cell = strata if nested else owner
+        sizes = np.maximum(np.bincount(cell), 1)
+        centred = scaled - (_sums(cell, scaled, len(sizes)) / sizes[:, None])[cell]
+        factors = (sizes / np.maximum(sizes - 1, 1))[cell]
+        variance = _sums(owner, factors[:, None] * centred**2, g)
+        return cls(n, correction, variance, np.bincount(owner, influence**2, minlength=g) / total**2)
+
+    def smoothed(self, expected: FloatArray) -> FloatArray:
+        """Variances (g, k) of which those expected, per label (g, k), are a part: groups have few labels."""
+        counted = np.where(self.n > 1, self.n, 0)[:, None]
+        prior = PRIOR_LABELS * expected * self.spread[:, None]
+        return np.asarray((counted * self.variance + prior) / (counted + PRIOR_LABELS))
+
+
+def _relative(powered: PoweredMean) -> FloatArray:
+    """The variance of a residual, relative to p (1 - p), in all groups together: (k,)."""
+    return np.asarray(1 / (powered.effective * max(powered.spread, 1e-12)))
+
+
+def _borrow(correction: FloatArray, variance: FloatArray, finite: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Corrections that borrow from all groups, and their variances: (g, k) each.
+
+    Corrections are normal with a common mean and variance τ² plus `finite`, the variance of a group of finite size.
+    """
+    between = DEVIATIONS[:, None, None] ** 2 + finite  # (τ, g, k)
+    weights = 1 / (variance + between)
+    doubt = 1 / weights.sum(axis=1)  # (τ, k)
+    mean = (weights * correction).sum(axis=1) * doubt
+    misfit = (weights * (correction - mean[:, None]) ** 2).sum(axis=1)
+    likelihood = 0.5 * (np.log(weights).sum(axis=1) + np.log(doubt) - misfit)
+    chance = np.exp(likelihood - likelihood.max(axis=0))
+    chance = (chance / chance.sum(axis=0))[:, None]  # (τ, 1, k)
+    lent = variance * weights
+    each = lent * mean[:, None] + (1 - lent) * correction
+    spread = (1 - lent) * variance + lent**2 * doubt[:, None]
+    found = (chance * each).sum(axis=0)
+    return found, np.asarray((chance * (spread + (each - found) ** 2)).sum(axis=0))
+
+
+def _equal(correction: FloatArray, variance: FloatArray, k: int) -> float:
+    """P-value of equal corrections (g, k), by Cochran's Q of the class that differs most, corrected for classes."""
+    if len(correction) < 2:
+        return float("nan")
+    weights = 1 / np.maximum(variance, 1e-12)
+    mean = (weights * correction).sum(axis=0) / weights.sum(axis=0)
+    misfit = (weights * (correction - mean) ** 2).sum(axis=0)
+    p_value = stats.chi2.sf(misfit, len(correction) - 1).min() * (1 if k == 2 else k)
+    return min(float(p_value), 1.0)
+
+
+def _sums(owner: IntArray, values: FloatArray, g: int) -> FloatArray:
+    """Sums of the rows of each group: (n,), (n, k) -> (g, k)."""
+    return np.stack([np.bincount(owner, column, minlength=g) for column in values.T], axis=1)

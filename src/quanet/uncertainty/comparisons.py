@@ -1,0 +1,249 @@
+"""Differences and trends: `difference` for two bags, `difference_bags` for many, `trend_bags` over periods."""
+
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from quanet.arrays import IntArray
+from quanet.bags import Bags
+from quanet.base import Quantifier
+from quanet.data.instances import Inputs
+from quanet.errors import InvalidBags, InvalidData, InvalidSetting
+from quanet.uncertainty.contrasts import Sides, contrast, read_sides
+from quanet.uncertainty.differences import Differences, Trend
+from quanet.uncertainty.policy import Method, Target
+
+MIN_PERIODS = 3  # of a trend
+ROWS = 2**25  # of all bags that are compared at a time; those with the rest have many
+PAIRS = ("rest", "previous")
+FAR_NOTE = "far from the training data"
+
+
+class ComparisonOptions(TypedDict, total=False):
+    """Options of `difference`, which describes them."""
+
+    method: Method
+    target: Target
+    held_out: tuple[Any, Any] | None
+    rng: int
+    drift: bool
+
+
+def difference(
+    quantifier: Quantifier,
+    X_first: Any,
+    X_second: Any,
+    level: float = 0.95,
+    *,
+    names: tuple[Any, Any] = ("first", "second"),
+    weights: tuple[ArrayLike, ArrayLike] | None = None,
+    **options: Unpack[ComparisonOptions],
+) -> Differences:
+    """The difference between the prevalences of two bags: those of X_second minus those of X_first.
+
+    The interval accounts for what both bags share. The quantifier has learned from the same held-out instances, so that
+    its errors cancel where the prevalences are equal; and bags that drifted in the same way have the same bias.
+
+    Parameters
+    ----------
+    quantifier : fitted.
+    X_first, X_second : instances of the two bags, which must not share instances.
+    level : probability that the interval contains the true difference.
+    names : of the two bags.
+    weights : of the instances of both bags, such as views.
+    method, held_out, rng, drift : as in `predict_interval`.
+    target : "source" (the default) for the prevalences of the sources from which the bags were drawn at random, because
+        the question is usually whether they differ by more than chance. "bag" for those of exactly these instances.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> X, y = Gaussians().draw([0.5, 0.5], 1000, rng=0)
+    >>> may, _ = Gaussians().draw([0.8, 0.2], 500, rng=1)
+    >>> june, _ = Gaussians().draw([0.6, 0.4], 500, rng=2)
+    >>> print(difference(EMQ().fit(X, y), may, june, names=("May", "June")))
+    May -> June: 1 +17.8 points (+10.0 to +25.5), p = 9.4e-06
+    """
+    check_is_fitted(quantifier, "classes_")
+    first, second = quantifier.read(X_first), quantifier.read(X_second)
+    described = [part.descriptions for part in (first, second) if part.descriptions is not None]
+    both = Inputs(
+        np.concatenate([first.values, second.values]), np.concatenate(described) if len(described) == 2 else None
+    )
+    more: dict[str, Any] = {} if weights is None else {"weights": np.concatenate([np.ravel(one) for one in weights])}
+    labels = np.empty(2, dtype=object)
+    labels[:] = names
+    bags = Bags([np.arange(len(first)), np.arange(len(first), len(both))], labels=labels, **more)
+    return difference_bags(quantifier, both, bags, [[0, 1]], level, **options)
+
+
+def difference_bags(
+    quantifier: Quantifier,
+    X: Any,
+    bags: Bags,
+    pairs: ArrayLike | Literal["rest", "previous"] = "rest",
+    level: float = 0.95,
+    **options: Unpack[ComparisonOptions],
+) -> Differences:
+    """Differences between the prevalences of bags of a pool X, with Holm's correction over all comparisons.
+
+    Parameters
+    ----------
+    quantifier, X, bags : as in `predict_interval_bags`.
+    pairs : (m, 2) positions of the first and the second bag of every comparison. Or "rest" (the default), which
+        compares every bag with the instances of all other bags; or "previous", every bag with the one before it.
+    level, options : as in `difference`.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> X, y = Gaussians().draw([0.5, 0.5], 1000, rng=0)
+    >>> new, _ = Gaussians().draw([0.7, 0.3], 600, rng=1)
+    >>> weeks = Bags(np.arange(600).reshape(3, 200), labels=["w1", "w2", "w3"])
+    >>> difference_bags(EMQ().fit(X, y), new, weeks, "previous").frame()[["first", "second"]].values.tolist()[::2]
+    [['w1', 'w2'], ['w2', 'w3']]
+    """
+    check_is_fitted(quantifier, "classes_")
+    X = quantifier.read(X)
+    if isinstance(pairs, str) and pairs == "rest" and len(bags) > 2:
+        _check_disjoint(bags)
+        return _from_rest(quantifier, X, bags, level, options)
+    chosen = check_pairs(pairs, len(bags))
+    _check_disjoint(bags, chosen)
+    return differences_of(read_sides(quantifier, X, bags, level, **options), chosen)
+
+
+def trend_bags(
+    quantifier: Quantifier,
+    X: Any,
+    bags: Bags,
+    level: float = 0.95,
+    *,
+    times: ArrayLike | None = None,
+    **options: Unpack[ComparisonOptions],
+) -> Trend:
+    """The change of the prevalences per period over bags of a pool X, in order.
+
+    Parameters
+    ----------
+    quantifier, X, bags : as in `predict_interval_bags`; every bag is a period.
+    times : (b,) when the periods are, in periods; None for 0, 1, 2, ...
+    level, options : as in `difference`.
+    """
+    _check_disjoint(bags)
+    return trend_of(read_sides(quantifier, X, bags, level, **options), times)
+
+
+def differences_of(sides: Sides, pairs: IntArray) -> Differences:
+    """Differences between bags that were read; `pairs` (m, 2) as in `difference_bags`."""
+    k = sides.interval.estimate.shape[1]
+    weights = np.broadcast_to(np.array([-1.0, 1.0])[:, None], (len(pairs), 2, k))
+    found, first, second = contrast(sides, pairs, weights), *pairs.T
+    labels = sides.bags.labels
+    return Differences.of(
+        labels[first],
+        labels[second],
+        found.estimate,
+        found.lower,
+        found.upper,
+        found.p_value,
+        level=sides.interval.level,
+        classes=sides.interval.classes,
+        first_estimate=sides.interval.estimate[first],
+        second_estimate=sides.interval.estimate[second],
+        sizes=sides.bags.sizes[pairs],
+        drift=None if sides.drift is None else found.drift,
+        relative_width=found.relative_width,
+        notes=_notes(sides, pairs),
+    )
+
+
+def trend_of(sides: Sides, times: ArrayLike | None = None, members: IntArray | None = None) -> Trend:
+    """The trend over bags that were read, in order; `members` are their positions if not all are part of it."""
+    members = np.arange(len(sides.bags)) if members is None else members
+    t = np.arange(float(len(members))) if times is None else np.asarray(times, dtype=float)
+    if len(members) < MIN_PERIODS:
+        raise InvalidData(f"A trend needs at least {MIN_PERIODS} periods; got {len(members)}.")
+    if t.shape != members.shape or len(np.unique(t)) < 2:
+        raise InvalidData(f"times must be {len(members)} numbers, one per period, which are not all equal.")
+    estimate = sides.interval.estimate[members]
+    variance = np.diagonal(sides.interval.covariance[members], axis1=1, axis2=2)
+    if sides.drift is not None:
+        variance = variance + np.nan_to_num(sides.drift.variance[members])[:, None] * estimate * (1 - estimate)
+    # The same weights for all classes, so that their slopes sum to 0.
+    weights = 1 / np.maximum(variance.mean(axis=1), 1e-12)
+    centred = t - weights @ t / weights.sum()
+    slope = weights * centred / (weights @ centred**2)
+    found = contrast(sides, members[None], np.repeat(slope[None, :, None], estimate.shape[1], axis=2))
+    first, last = sides.bags.labels[members[[t.argmin(), t.argmax()]]]
+    ends = (found.estimate[0], found.lower[0], found.upper[0], found.p_value[0])
+    return Trend(*ends, sides.interval.level, sides.interval.classes, first, last, len(members))
+
+
+def check_pairs(pairs: ArrayLike | str, b: int) -> IntArray:
+    """Positions (m, 2) of the bags to compare, of b bags; `InvalidSetting` if there are none."""
+    if b < 2:
+        raise InvalidBags("There is one bag only, so there is nothing to compare it with.")
+    if isinstance(pairs, str):
+        if pairs not in PAIRS:
+            raise InvalidSetting(f"pairs must be {' or '.join(map(repr, PAIRS))}, or positions (m, 2); got {pairs!r}.")
+        return np.stack([np.arange(b - 1), np.arange(1, b)], axis=1)
+    chosen = np.asarray(pairs)
+    if chosen.ndim != 2 or chosen.shape[1:] != (2,) or not len(chosen) or chosen.dtype.kind not in "iu":
+        raise InvalidSetting(f"pairs must be whole numbers of shape (m, 2); got shape {chosen.shape}.")
+    if chosen.min() < 0 or chosen.max() >= b:
+        raise InvalidSetting(f"pairs must be positions from 0 to {b - 1}; got {chosen.min()} to {chosen.max()}.")
+    return chosen.astype(np.intp)
+
+
+def _check_disjoint(bags: Bags, pairs: IntArray | None = None) -> None:
+    """Raise `InvalidBags` if bags that are compared share instances; `pairs` None: if any do."""
+    if len(np.unique(bags.flat)) == len(bags.flat):
+        return
+    parts = [np.unique(part) for part in np.split(bags.flat, np.cumsum(bags.sizes)[:-1])]
+    shared: list[int] = []
+    if pairs is None:
+        values, counts = np.unique(np.concatenate(parts), return_counts=True)
+        shared, which = values[counts > 1].tolist(), "Some bags"
+    for first, second in [] if pairs is None else pairs.tolist():
+        shared = np.intersect1d(parts[first], parts[second], assume_unique=True).tolist()
+        which = f"Bags {' and '.join(map(repr, bags.labels[[first, second]].tolist()))}"
+        if shared:
+            break
+    if shared:
+        raise InvalidBags(
+            f"{which} share instances (row {shared[0]}), so they are not independent. Compare disjoint bags, such as a "
+            "group with the rest: pairs='rest'."
+        )
+
+
+def _from_rest(quantifier: Quantifier, X: Inputs, bags: Bags, level: float, options: ComparisonOptions) -> Differences:
+    """Every bag compared with the instances of all other bags, in bounded memory."""
+    parts = np.split(bags.flat, np.cumsum(bags.sizes)[:-1])
+    more: dict[str, Any] = {name: value for name in ("weights",) if (value := getattr(bags, name, None)) is not None}
+    batch = max(1, ROWS // len(bags.flat))
+    found = []
+    for start in range(0, len(bags), batch):
+        chosen = range(start, min(start + batch, len(bags)))
+        rests = [np.concatenate([*parts[:at], *parts[at + 1 :]]) for at in chosen]
+        labels = np.array([*bags.labels[list(chosen)].tolist(), *["the rest"] * len(rests)], dtype=object)
+        both = Bags([*(parts[at] for at in chosen), *rests], labels=labels, **more)
+        places = np.arange(len(rests))
+        sides = read_sides(quantifier, X, both, level, **options)
+        found.append(differences_of(sides, np.stack([places + len(rests), places], axis=1)))
+    return Differences.joined(found)
+
+
+def _notes(sides: Sides, pairs: IntArray) -> Any:
+    """(m,) remarks about the two bags of every comparison."""
+    states = [""] * len(sides.bags) if sides.drift is None else sides.drift.state.tolist()
+    notes_of_bags = sides.interval.notes
+    of_bags = [""] * len(sides.bags) if notes_of_bags is None else notes_of_bags.tolist()
+    labels = sides.bags.labels.tolist()
+    notes = np.empty(len(pairs), dtype=object)
+    for at, pair in enumerate(pairs.tolist()):
+        far = [f"{labels[i]}: {FAR_NOTE}" for i in pair if states[i] == "refused"]
+        notes[at] = "; ".join([*(f"{labels[i]}: {of_bags[i]}" for i in pair if of_bags[i]), *far])
+    return notes

@@ -1,0 +1,45 @@
+r"""The sampling error of bags with weights: how many instances of equal weight would have the same error.
+
+The error of a share of weights is a weighted mean of the errors of the instances. If these vary by :math:`S_c` in class
+c, and :math:`q_c` is the share of class c among the *squared* weights, its variance is
+
+.. math:: \frac{1}{n} \sum_c q_c S_c, \qquad n = \frac{(\sum w)^2}{\sum w^2} \quad \text{(Kish 1965)}
+
+If weights do not depend on the class, :math:`q_c` is the share :math:`p_c` of the weights, and the bag is like one of n
+instances. If one class has more of the large weights, n is corrected by the ratio of both variances.
+"""
+
+import numpy as np
+
+from quanet.arrays import IntArray
+from quanet.bags import Bags
+from quanet.uncertainty.closed_form import score_covariance
+from quanet.uncertainty.relearning import IntervalRequest
+
+FEWEST = 2  # instances, so that a bag with weights never counts as a single instance
+
+
+def sampling_sizes(request: IntervalRequest) -> IntArray:
+    """(b,) number of instances of equal weight whose estimate has the same sampling error as that of each bag.
+
+    Shares of classes among squared weights, and how errors vary in each class, come from maximum likelihood.
+    """
+    bags, held_out = request.bags, request.held_out
+    sizes = bags.effective_sizes
+    if bags.weights is None or held_out is None or not request.quantifier.reads_posteriors:
+        return sizes
+    likelihoods = request.likelihoods()
+    of_pool = likelihoods(request.inputs)
+    relative = bags.weights / bags.weights.max()
+    squares = np.where(relative > 0, np.maximum(relative**2, 1e-300), 0.0)
+    squared = Bags(np.split(bags.flat, np.cumsum(bags.sizes)[:-1]), weights=squares)
+    shares = np.empty((2, len(bags), len(likelihoods.prior)))
+    for share, weighted in zip(shares, (bags, squared), strict=True):
+        for positions, stack in weighted.gather(of_pool):
+            share[positions] = likelihoods.prevalences(stack)
+    of_held_out = likelihoods(held_out.inputs)
+    alike, actual = (
+        np.trace(score_covariance(of_held_out, held_out, shares[0], share), axis1=1, axis2=2) for share in shares
+    )
+    ratio = np.minimum(alike / np.maximum(actual, 1e-300), 1.0)
+    return np.where(sizes > FEWEST, np.maximum(np.rint(sizes * ratio), FEWEST), sizes).astype(np.intp)

@@ -1,0 +1,74 @@
+"""Can the estimates of a file be trusted? The answer of `quanet diagnose`."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quanet.uncertainty.widening import STATES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quanet.workflows.predict import Shares
+
+DOUBTFUL = ("widened", "refused", "unknown")
+WIDTH = 3  # points to each side, asked of planned labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trustworthiness:
+    """Whether the estimates of a file can be trusted, and what to do next.
+
+    Attributes
+    ----------
+    shares : estimates, states of the groups, findings and expected accuracy.
+    steps : commands to run next, each with its reason.
+    """
+
+    shares: Shares
+    steps: tuple[tuple[str, str], ...]
+
+    @property
+    def states(self) -> dict[str, int]:
+        """Number of groups in each state; empty if intervals do not include drift."""
+        found = Counter(state for state in self.shares.states if state)
+        return {state: found[state] for state in STATES if found[state]}
+
+    @property
+    def severity(self) -> str:
+        """The worst severity among the findings; "ok" without any."""
+        return self.shares.diagnosis.severity if len(self.shares.diagnosis) else "ok"
+
+
+def judge_trust(shares: Shares, *, model: str, files: Sequence[str], by: Sequence[str] = ()) -> Trustworthiness:
+    """What follows from estimates, states and findings: commands to run next.
+
+    Parameters
+    ----------
+    shares : the answer of `estimate_shares`.
+    model, files, by : as given on the command line, for the commands.
+    """
+    return Trustworthiness(shares, tuple(_steps(shares, shlex.quote(model), shlex.join(files), by)))
+
+
+def _steps(shares: Shares, model: str, files: str, by: Sequence[str]) -> list[tuple[str, str]]:
+    keys = "".join(f" --by {shlex.quote(key)}" for key in by)
+    found = {finding.severity for finding in shares.diagnosis}
+    doubtful = any(state in DOUBTFUL for state in shares.states) or bool(found & {"warning", "alarm"})
+    if not doubtful:
+        return [(f"quanet predict {model} {files}{keys}", "Nothing speaks against the estimates.")]
+    labels = int(shares.labels.sum())
+    some = f"About {labels:,} random labels in all would settle the groups in doubt. " if labels else ""
+    return [
+        (
+            f"quanet label plan {model} {files} --width {WIDTH} -o to-label.csv",
+            f"{some}Select the rows worth labelling, and fill in the column.",
+        ),
+        (
+            f"quanet refine {model} {files} --labels to-label.csv{keys}",
+            "Shares that drift cannot mislead, from the estimates and these labels.",
+        ),
+    ]

@@ -1,0 +1,224 @@
+"""The sheet of rows to label: what `quanet label plan` writes, people fill in, and `quanet refine` reads.
+
+Besides the texts and an empty column for the labels, it has columns with the plan, so that reading it can tell whether
+it belongs to the data, and whether rows were changed, dropped or skipped. Sorting it is harmless.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.data.columns import as_number, check_columns, label_names
+from quanet.data.duplicates import hash_texts
+from quanet.data.instances import InputColumns
+from quanet.errors import InvalidData
+from quanet.labels.label_plans import LabelPlan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from quanet.data.streams import TableSource
+
+ORDER, ROW, STRATUM, SIZE, WEIGHT = "plan_order", "plan_row", "plan_stratum", "plan_stratum_size", "plan_weight"
+CHECK, ROWS = "plan_check", "plan_rows_in_data"
+PLAN = (ORDER, ROW, STRATUM, SIZE, WEIGHT, CHECK, ROWS)
+MAX_CELL = 30_000  # characters compared; a cell of a spreadsheet holds 32,767
+FORMULA = ("=", "+", "-", "@")  # a spreadsheet would compute a cell that begins so
+SHOWN = 3  # rows named in a message
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenLabels:
+    """Labels of rows of a source.
+
+    Attributes
+    ----------
+    rows : (n,) rows, counted from 0 over all files of the source.
+    names : (n,) labels.
+    strata, weights : (n,) of a plan; None for a simple random part.
+    planned : number of rows in the plan; None without one.
+    """
+
+    rows: IntArray
+    names: list[str]
+    strata: IntArray | None = None
+    weights: FloatArray | None = None
+    planned: int | None = None
+
+
+def make_sheet(
+    source: "TableSource", inputs: InputColumns, plan: LabelPlan, rows: IntArray, *, label: str, shown: Sequence[str]
+) -> "pd.DataFrame":
+    """The rows to label, in the order in which to label them.
+
+    Parameters
+    ----------
+    source, inputs : the files, and the columns that the model reads.
+    plan : the instances to label.
+    rows : (N,) the row of every instance in the source.
+    label : name of the empty column for the labels.
+    shown : other columns to show, such as identifiers and groups.
+    """
+    chosen = rows[plan.indices]
+    columns = [name for name in dict.fromkeys([*shown, *inputs.columns]) if name != label]
+    table = read_rows(source, list(dict.fromkeys([*columns, *inputs.columns])), chosen).loc[chosen]
+    sheet = table[columns].copy()
+    for name in columns:
+        sheet[name] = [
+            f" {cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in table[name]
+        ]
+    sheet[label] = ""
+    sizes = np.bincount(plan.strata, plan.design_weights)
+    sheet[ORDER] = np.arange(1, plan.n + 1)
+    sheet[ROW] = chosen + 1
+    sheet[STRATUM] = plan.strata + 1
+    sheet[SIZE] = np.round(sizes[plan.strata]).astype(int)
+    sheet[WEIGHT] = plan.design_weights.round(6)
+    sheet[CHECK] = fingerprints(table, inputs)
+    sheet[ROWS] = source.rows
+    return sheet.reset_index(drop=True)
+
+
+def read_rows(source: "TableSource", columns: Sequence[str], rows: IntArray) -> "pd.DataFrame":
+    """Some rows of a source, which is read again."""
+    import pandas as pd
+
+    parts = [table[table.index.isin(rows)] for table in source.chunks(columns)]
+    return pd.concat(parts)
+
+
+def fingerprints(table: "pd.DataFrame", inputs: InputColumns) -> list[str]:
+    """A short hash of what the model reads in every row; equal for texts that differ only in case and white space."""
+    if inputs.text is not None:
+        cells = ["" if cell is None else str(cell)[:MAX_CELL] for cell in table[inputs.text]]
+    else:
+        numbers = table[list(inputs.features)].map(as_number).to_numpy(dtype=float)  # NaN if empty
+        cells = [" ".join(f"{value:.9g}" for value in row) for row in numbers.tolist()]
+    return [f"h{value:016x}" for value in hash_texts(cells).tolist()]  # begins with a letter: no spreadsheet number
+
+
+def read_sheet(
+    sheet: "TableSource", source: "TableSource", inputs: InputColumns, label: str, *, at_random: bool = False
+) -> GivenLabels:
+    """The labels in a sheet, checked against the data that it was made for.
+
+    Parameters
+    ----------
+    sheet : the file with the labels.
+    source, inputs : the data, already read, and the columns that the model reads.
+    label : the column of labels.
+    at_random : whether rows without a label were skipped at random.
+    """
+    missing = [name for name in PLAN if name not in sheet.columns]
+    if missing:
+        raise InvalidData(
+            f"{sheet.name} has no column {missing[0]!r}, so it is not a plan. Make one with quanet label plan, or put "
+            f"the labels into a column of {source.name}, omit --labels and add --random if they are of random rows."
+        )
+    check_columns([label], sheet.columns, sheet.name)
+    seen = [name for name in inputs.columns if name in sheet.columns]
+    table = sheet.read([label, *PLAN, *seen])
+    table = table[table.notna().any(axis=1)]  # spreadsheets may add empty rows
+    names = label_names(table[label], sheet)
+    numbers = {name: _integers(table[name], sheet) for name in (ORDER, ROW, STRATUM, SIZE, ROWS)}
+    rows = numbers[ROW] - 1
+    _check_rows(numbers, sheet, source)
+    _check_texts(table, rows, sheet, source, inputs, written=len(seen) == len(inputs.columns))
+    filled = np.array([bool(name) for name in names], dtype=bool)
+    if not filled.any():
+        raise InvalidData(f"{sheet.name}: column {label!r} is empty. Fill in the labels, from the first row on.")
+    _check_order(numbers[ORDER], filled, sheet, at_random=at_random)
+    strata = numbers[STRATUM][filled]
+    sizes = np.bincount(strata, minlength=int(numbers[STRATUM].max()) + 1)
+    return GivenLabels(
+        rows[filled],
+        [str(name) for name in names if name],
+        strata,
+        numbers[SIZE][filled] / sizes[strata],
+        int(numbers[ORDER].max()),
+    )
+
+
+def labels_in_source(source: "TableSource", label: str) -> GivenLabels:
+    """The labels in a column of the data that is empty for most rows."""
+    names = label_names(source.read([label])[label], source)
+    rows = np.array([row for row, name in enumerate(names) if name], dtype=np.intp)
+    if not len(rows):
+        raise InvalidData(f"{source.name}: column {label!r} is empty. Plan labels with quanet label plan.")
+    return GivenLabels(rows, [name for name in names if name])
+
+
+def _integers(cells: "pd.Series[Any]", sheet: "TableSource") -> IntArray:
+    values = [as_number(cell) if cell is not None else None for cell in cells]
+    for row, value in zip(cells.index, values, strict=True):
+        if value is None or not value.is_integer() or value < 1:
+            raise InvalidData(
+                f"{sheet.place(row)}: column {str(cells.name)!r} was changed. Restore the columns plan_... of the plan."
+            )
+    return np.array([int(value) for value in values if value is not None], dtype=np.intp)
+
+
+def _check_rows(numbers: dict[str, IntArray], sheet: "TableSource", source: "TableSource") -> None:
+    """Raise if the sheet was made for data of another size, mixes plans, or contains a row twice."""
+    if not len(numbers[ROW]):
+        raise InvalidData(f"{sheet.name} has no rows. Make a plan with quanet label plan.")
+    totals = np.unique(numbers[ROWS])
+    if len(totals) > 1:
+        raise InvalidData(f"{sheet.name} contains rows of several plans. Use one plan for one set of files.")
+    if totals[0] != source.rows or numbers[ROW].max() > source.rows:
+        raise InvalidData(
+            f"{sheet.name} belongs to other data: its plan was made for {totals[0]:,} rows, and {source.name} has "
+            f"{source.rows:,}. Use the same files in the same order, or make a new plan with quanet label plan."
+        )
+    double = [row for row, number in Counter(numbers[ROW].tolist()).items() if number > 1]
+    if double:
+        raise InvalidData(f"{sheet.name} contains row {double[0]:,} of the data twice. Delete one of the two.")
+
+
+def _check_texts(
+    table: "pd.DataFrame",
+    rows: IntArray,
+    sheet: "TableSource",
+    source: "TableSource",
+    inputs: InputColumns,
+    *,
+    written: bool,
+) -> None:
+    """Raise if texts of the data or of the sheet differ from those of the plan."""
+    planned = np.array([str(cell) for cell in table[CHECK]])
+    found = np.array(fingerprints(read_rows(source, inputs.columns, rows).loc[rows], inputs))
+    differ = np.flatnonzero(found != planned)
+    if len(differ) > len(rows) / 2:
+        raise InvalidData(
+            f"{sheet.name} belongs to other data: {len(differ):,} of its {len(rows):,} rows are not in {source.name}. "
+            "Use the same files in the same order, or make a new plan with quanet label plan."
+        )
+    if len(differ):
+        raise InvalidData(
+            f"{source.place(int(rows[differ[0]]))}: the text is not the one that was planned ({len(differ):,} of "
+            f"{len(rows):,} rows differ). Use the files that {sheet.name} was made for, or make a new plan with quanet "
+            "label plan."
+        )
+    if written:
+        differ = np.flatnonzero(np.array(fingerprints(table, inputs)) != planned)
+        if len(differ):
+            raise InvalidData(
+                f"{sheet.place(int(table.index[differ[0]]))}: the text was changed ({len(differ):,} of {len(rows):,} "
+                "rows), so its label may belong to another text. Restore the texts of the plan."
+            )
+
+
+def _check_order(order: IntArray, filled: Any, sheet: "TableSource", *, at_random: bool) -> None:
+    """Raise if rows before the last labelled one have no label, unless they are missing at random."""
+    last = int(order[filled].max())
+    skipped = sorted(set(range(1, last + 1)) - set(order[filled].tolist()))
+    if skipped and not at_random:
+        named = ", ".join(map(str, skipped[:SHOWN])) + (", ..." if len(skipped) > SHOWN else "")
+        raise InvalidData(
+            f"{sheet.name}: {len(skipped):,} of the first {last:,} rows of the plan have no label ({ORDER} {named}). "
+            "Fill them in: rows that are hard to label differ from others. If they are missing at random, add --random."
+        )

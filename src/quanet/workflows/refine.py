@@ -1,0 +1,226 @@
+"""Shares refined with labels of some rows: the answer of `quanet refine`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
+from quanet.base import Quantifier
+from quanet.data.columns import match_labels
+from quanet.data.periods import Key
+from quanet.diagnostics.findings import Finding
+from quanet.errors import InvalidData
+from quanet.labels.few_labels import MIN_LABELS
+from quanet.labels.group_labels import GroupLabels, RefinedGroups, refine_groups
+from quanet.labels.label_checks import CHOSEN, in_one_place, random_part
+from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
+from quanet.labels.prediction_powered import LabelDesign, PoweredMean, prediction_powered
+from quanet.simplex import count, encode, project
+from quanet.workflows.diff import GroupDifferences
+from quanet.workflows.label_sheet import GivenLabels
+from quanet.workflows.predict import Shares, estimate_shares
+from quanet.workflows.reading import GroupedInputs
+from quanet.workflows.refined_differences import compare_refined
+
+MORE = 50  # labels, of which the answer says what they would bring
+SINGLE_CLASS = 30  # labels needed if all are of one class
+FEW = 5  # labels of a class, of which the answer warns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refinement:
+    """Refined shares of all instances and of groups, next to the estimates without labels.
+
+    Attributes
+    ----------
+    unlabelled : the estimates without labels, with their intervals; also the classes, keys, groups and sizes.
+    total : the refined estimate of all instances.
+    estimate, lower, upper : (k,) refined shares of all instances.
+    groups : refined shares of the groups; None without keys.
+    differences : between groups with labels of their own; None if there are fewer than two.
+    level : confidence level.
+    counts : (k,) labels of every class.
+    more : (k,) expected width of the intervals with `MORE` more labels.
+    planned : number of rows in the plan; None for labels in the data.
+    findings : what a reader of the answer must know.
+    """
+
+    unlabelled: Shares
+    total: PoweredMean
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    groups: RefinedGroups | None
+    level: float
+    counts: IntArray
+    more: FloatArray
+    planned: int | None = None
+    findings: tuple[Finding, ...] = field(default=())
+    differences: GroupDifferences | None = None
+
+    @property
+    def classes(self) -> LabelArray:
+        """(k,) labels."""
+        return self.unlabelled.classes
+
+    @property
+    def labelled(self) -> int:
+        """Number of labels."""
+        return int(self.counts.sum())
+
+    @property
+    def labels_used(self) -> list[str]:
+        """(g,) labels that corrected each group: "own" or "all"."""
+        return [] if self.groups is None else ["own" if own else "all" for own in self.groups.own.tolist()]
+
+    @property
+    def changed(self) -> BoolArray:
+        """(k,) whether the estimate without labels is outside the refined interval."""
+        before = self.unlabelled.total.estimate
+        return np.asarray((before < self.lower) | (before > self.upper))
+
+    def rows(self) -> dict[str, Any]:
+        """The tidy table, by column: a row for every group and class; without groups, a row for every class."""
+        k, before = len(self.classes), self.unlabelled
+        if self.groups is None:
+            interval = before.total
+            parts = [self.estimate, self.lower, self.upper, interval.estimate, interval.lower, interval.upper]
+            counts, used, n = np.full(k, self.labelled), np.repeat("own", k), np.full(k, before.sizes.sum())
+            keys, classes = {}, self.classes
+        else:
+            found, interval = self.groups, before.interval
+            parts = [found.estimate, found.lower, found.upper, interval.estimate, interval.lower, interval.upper]
+            counts, used, n = (np.repeat(one, k) for one in (found.labelled, self.labels_used, before.sizes))
+            values = [np.repeat([group[at] for group in before.groups], k) for at in range(len(before.keys))]
+            keys = dict(zip(before.key_names, values, strict=True))
+            classes = np.tile(self.classes, len(before.groups))
+        columns = ("estimate", "lower", "upper", "without_labels", "without_labels_lower", "without_labels_upper")
+        return (
+            keys
+            | {"class": classes}
+            | dict(zip(columns, (np.ravel(one) for one in parts), strict=True))
+            | {"n": n, "labelled": counts, "labels_used": used}
+        )
+
+
+def refine_shares(
+    quantifier: Quantifier,
+    reading: GroupedInputs,
+    labels: GivenLabels,
+    *,
+    keys: Sequence[Key] = (),
+    level: float = 0.95,
+    seed: int = 0,
+    source: str = "",
+    labels_source: str = "",
+    model: dict[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Refinement:
+    """Refine the shares of all instances and of groups.
+
+    Parameters
+    ----------
+    quantifier, reading : the model, and what it has read.
+    labels : labels of some rows, of a plan or of a random part.
+    keys, level, seed, source, model, progress : as in `estimate_shares`.
+    labels_source : name of the file with the labels, for messages.
+    """
+    ratios = likelihood_ratios(quantifier, reading.instances)
+    places, kept = _places(reading.rows, labels.rows)
+    names = [name for name, keep in zip(labels.names, kept, strict=True) if keep]
+    codes = encode(match_labels(names, quantifier.classes_, source=labels_source or source), quantifier.classes_)
+    counts = count(codes, len(quantifier.classes_))
+    _check_number(counts, quantifier.classes_, labels_source or source)
+    exposure = None if reading.weights is None else np.asarray(reading.weights, dtype=float)
+    design = LabelDesign.of(
+        len(codes),
+        len(ratios),
+        weights=None if labels.weights is None else labels.weights[kept],
+        strata=None if labels.strata is None else labels.strata[kept],
+        exposure=None if exposure is None else _exposed(exposure[places], source),
+    )
+    shares = fixed_label_em(ratios, ratios[places], codes)
+    posteriors = responsibilities(ratios, shares)
+    findings = [] if labels.planned else _check_random(posteriors, places, source)
+    powered = prediction_powered(posteriors, posteriors[places], codes, design=design, exposure=exposure)
+    lower, upper = powered.interval(level)
+    groups = None
+    if keys:
+        owner = np.asarray(reading.codes, dtype=np.intp)
+        groups = refine_groups(GroupLabels(ratios, owner, places, codes, design, exposure), shares, level=level)
+    before = estimate_shares(
+        quantifier, reading, keys=keys, level=level, seed=seed, source=source, model=model, progress=progress
+    )
+    return Refinement(
+        unlabelled=before,
+        total=powered,
+        estimate=project(powered.estimate),
+        lower=lower,
+        upper=upper,
+        groups=groups,
+        level=level,
+        counts=counts,
+        more=powered.after(MORE, len(ratios), level),
+        planned=labels.planned,
+        differences=None if groups is None else compare_refined(groups, before, level),
+        findings=(*findings, *_few_of_a_class(counts, quantifier.classes_, upper), *_left_out(kept)),
+    )
+
+
+def _places(rows: IntArray, labelled: IntArray) -> tuple[IntArray, BoolArray]:
+    """Positions of the labelled rows among the instances, and which of them are there: (m,), (n,)."""
+    at = np.minimum(np.searchsorted(rows, labelled), len(rows) - 1)
+    kept = rows[at] == labelled
+    return at[kept], kept
+
+
+def _exposed(weights: FloatArray, source: str) -> FloatArray:
+    if not weights.any():
+        raise InvalidData(f"{source}: all labelled rows have weight 0. Label rows with a weight above 0.")
+    return weights
+
+
+def _check_number(counts: IntArray, classes: LabelArray, source: str) -> None:
+    n = int(counts.sum())
+    if n < MIN_LABELS:
+        raise InvalidData(f"{source}: {n} labels are too few for an interval. Label at least {MIN_LABELS}, better 50.")
+    if n < SINGLE_CLASS and (counts > 0).sum() == 1:
+        only = classes[int(counts.argmax())]
+        raise InvalidData(
+            f"{source}: all {n} labels are {str(only)!r}, too few labels of the other classes. Label at least "
+            f"{SINGLE_CLASS} rows."
+        )
+
+
+def _check_random(posteriors: FloatArray, places: IntArray, source: str) -> list[Finding]:
+    """Raise if the labelled instances differ from the others, and warn if they are next to each other."""
+    labelled = np.zeros(len(posteriors), dtype=bool)
+    labelled[places] = True
+    p_value = random_part(posteriors, labelled)
+    if p_value < CHOSEN:
+        raise InvalidData(
+            f"{source}: the labelled rows are not a random part; the model sees them differently from the others "
+            f"(p = {p_value:.1g}). Choose the rows with quanet label plan."
+        )
+    if not in_one_place(labelled):
+        return []
+    sentence = "The labelled rows are close together in the file. If the file is sorted, they are no random part."
+    return [Finding("labels", "warning", sentence, "Choose the rows with quanet label plan.")]
+
+
+def _few_of_a_class(counts: IntArray, classes: LabelArray, upper: FloatArray) -> list[Finding]:
+    found = []
+    for name, number, most in zip(classes.tolist(), counts.tolist(), upper.tolist(), strict=True):
+        if number < FEW:
+            sentence = f"Only {number} of {counts.sum():,} labels are {str(name)!r}; its share may be up to {most:.1%}."
+            found.append(Finding("labels", "note", sentence, "More labels would narrow the interval."))
+    return found
+
+
+def _left_out(kept: BoolArray) -> list[Finding]:
+    missing = int((~kept).sum())
+    if not missing:
+        return []
+    return [Finding("labels", "note", f"{missing:,} labels are of rows that are skipped, and were not used.")]
