@@ -34,8 +34,9 @@ def true_share(table):
 
 def test_shares_of_views_and_their_effective_size(call, model, posts):
     path, table = posts
-    code, out, _ = call("predict", model, path, "--weight", "views", "--text", "review")
+    code, out, err = call("predict", model, path, "--weight", "views", "--text", "review")
     assert code == 0
+    assert "60 rows have weight 0 in column 'views' and do not count." in err
     answer = json.loads(out)
     positive, total = answer["total"]["classes"]["positive"], answer["total"]
     assert positive["lower"] <= true_share(table) <= positive["upper"]

@@ -70,7 +70,7 @@ def diagnose(
         others = [*(key.column for key in keys), *([weight] if weight else [])]
         source.check(others)
         inputs = find_inputs(source, facts, text, exclude=others)
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no group", weight=weight)
+        reading = read_grouped(quantifier, source, inputs, keys, date_format, weight=weight)
         with progress("Checking"):
             shares = estimate_shares(
                 quantifier,

@@ -9,6 +9,7 @@ import typer
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
+from quanet.cli.labels import read_grouped
 from quanet.cli.model_folder import describe_model, find_inputs, load_model
 from quanet.cli.options import (
     COLUMNS,
@@ -184,7 +185,6 @@ def _read(
     """The instances with their groups, and the name of the data: one source if grouped, else one for every file."""
     from quanet.data.streams import TableSource
     from quanet.workflows.diff import join_readings
-    from quanet.workflows.reading import read_source
 
     readings = []
     for part in [files] if keys else [[one] for one in files]:
@@ -192,12 +192,8 @@ def _read(
         others = [*(key.column for key in keys), *([columns["weight"]] if columns["weight"] else [])]
         source.check(others)
         inputs = find_inputs(source, facts, columns["text"], columns["features"], exclude=others)
-        with progress(f"Reading {source.name}", source.size) as update:
-            source.follow = update
-            reading = read_source(quantifier, source, inputs, keys=keys, form=date_format, weight=columns["weight"])
-        skipped = ", ".join(f"{number:,} skipped ({reason})" for reason, number in reading.skipped.items())
-        note(f"{source.name}: {len(reading.instances):,} of {source.rows:,} rows{': ' + skipped if skipped else ''}")
-        readings.append(reading)
+        weight = columns["weight"]
+        readings.append(read_grouped(quantifier, source, inputs, keys, date_format, weight=weight, named=not keys))
     if keys:
         return readings[0], source.name
     sides = side_names(files)

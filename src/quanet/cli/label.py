@@ -125,7 +125,7 @@ def plan(
         shown = split_names(show_columns)
         source.check([*shown, *(key.column for key in keys)])
         inputs = find_inputs(source, facts, text, exclude=[key.column for key in keys])
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no group")
+        reading = read_grouped(quantifier, source, inputs, keys, date_format)
         with progress("Planning"):
             planned = plan_source(
                 quantifier,

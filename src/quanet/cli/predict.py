@@ -7,6 +7,7 @@ import typer
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warn, warnings_as_lines, write_answer, write_report
+from quanet.cli.labels import read_grouped
 from quanet.cli.model_folder import describe_model, find_inputs, load_model
 from quanet.cli.options import (
     COLUMNS,
@@ -37,7 +38,6 @@ from quanet.errors import brief
 
 if TYPE_CHECKING:
     from quanet.data.class_names import ClassNames
-    from quanet.data.streams import TableSource
     from quanet.workflows.reading import GroupedInputs
 
 
@@ -110,7 +110,6 @@ def predict(
     from quanet.report.predict import summarize_shares
     from quanet.workflows.items import check_items, write_items
     from quanet.workflows.predict import estimate_shares
-    from quanet.workflows.reading import read_source
 
     check_level(level)
     form = choose_format(form, output)
@@ -130,10 +129,7 @@ def predict(
             check_items(source, kept, [key.column for key in keys], quantifier.classes_)
         inputs = find_inputs(source, facts, text, features, exclude=others)
         label = facts.get("label") if facts.get("label") in source.columns else None
-        with progress(f"Reading {source.name}", source.size) as update:
-            source.follow = update
-            reading = read_source(quantifier, source, inputs, keys=keys, form=date_format, label=label, weight=weight)
-        _print_rows(reading, source)
+        reading = read_grouped(quantifier, source, inputs, keys, date_format, weight=weight, label=label)
         _warn_of_labels(reading, facts["class_names"], label)
         with progress("Estimating") as update:
             shares = estimate_shares(
@@ -170,12 +166,6 @@ def _check_items(path: Path) -> None:
         check_rows_file(path)
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint="--items") from None
-
-
-def _print_rows(reading: "GroupedInputs", source: "TableSource") -> None:
-    skipped = ", ".join(f"{number:,} skipped ({reason})" for reason, number in reading.skipped.items())
-    groups = f" in {len(reading.groups):,} groups" if reading.groups[0] else ""
-    note(f"{len(reading.instances):,} of {source.rows:,} rows{groups}{': ' + skipped if skipped else ''}")
 
 
 def _warn_of_labels(reading: "GroupedInputs", names: "ClassNames", label: str | None) -> None:

@@ -111,7 +111,7 @@ def refine(
                 "pass the sheet with --labels; or add --random if the labelled rows were drawn at random."
             )
         inputs = find_inputs(source, facts, text, exclude=[key.column for key in keys])
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no group", weight=weight)
+        reading = read_grouped(quantifier, source, inputs, keys, date_format, weight=weight)
         sheet = None if labels is None else TableSource([labels], encoding=encoding)
         given = _read_labels(sheet, source, inputs, column, at_random=at_random)
         given = _named(given, facts["class_names"], normalize=normalize_labels)

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -49,22 +50,22 @@ def database_rows(path: Path, part: str) -> Opened:
         raise
 
 
-class _Database:
+class _Database(ABC):
     """A connection that only reads."""
 
     errors: tuple[type[Exception], ...] = ()
 
+    @abstractmethod
     def tables(self) -> list[str]:
         """Names of tables and views."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, query: str) -> Any:
         """A cursor over the rows of a query. Raises `InvalidData` unless it is one statement that only reads."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Close the file."""
-        raise NotImplementedError
 
 
 class _SQLite(_Database):

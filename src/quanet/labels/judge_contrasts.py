@@ -7,39 +7,17 @@ from scipy import stats
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.labels.judge_covariance import JointSpread
+from quanet.uncertainty.contrasts import combined_reaches
 from quanet.uncertainty.differences import Differences
 
 
 def contrast_limits(
     weights: FloatArray, estimate: FloatArray, lower: FloatArray, upper: FloatArray, correlation: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weighted sums of rates with intervals: (m, r), three of (r, k), (k, r, r) -> three of (m, k).
-
-    The distances between the limits and the estimates of the parts combine like correlated standard deviations, so that
-    the interval is as asymmetric as theirs (MOVER: Zou and Donner 2008).
-
-    Examples
-    --------
-    The errors of two rates that share everything cancel; those of independent rates add up in squares:
-
-    >>> rates, reach = np.array([[0.3], [0.2]]), np.array([[0.04], [0.03]])
-    >>> for shared in (1.0, 0.0):
-    ...     both = np.array([[[1, shared], [shared, 1]]])
-    ...     _, low, high = contrast_limits(np.array([[1, -1]]), rates, rates - reach, rates + reach, both)
-    ...     print(low.round(3), high.round(3))
-    [[0.09]] [[0.11]]
-    [[0.05]] [[0.15]]
-    """
+    """Weighted sums of rates with intervals: (m, r), three of (r, k), (k, r, r) -> three of (m, k)."""
     total = weights @ estimate
-
-    def reach(for_positive: FloatArray, for_negative: FloatArray) -> FloatArray:
-        far = np.where(weights[..., None] > 0, for_positive, for_negative)  # (m, r, k)
-        parts = weights[..., None] * far
-        return np.sqrt(np.maximum(np.einsum("mrc,crs,msc->mc", parts, correlation, parts), 0.0))
-
-    below = reach(estimate - lower, upper - estimate)
-    above = reach(upper - estimate, estimate - lower)
-    return total, total - below, total + above
+    reaches = combined_reaches(weights[..., None], estimate - lower, upper - estimate, correlation[None], np.False_)
+    return total, total - reaches[0], total + reaches[1]
 
 
 def contrast_rates(

@@ -200,14 +200,26 @@ def combined_reaches(
     ----------
     weights : (m, g, k) of the bags.
     low, high : (m, g, k) distances from the estimates to the ends of their intervals.
-    correlation : (m, g, g) of the errors; (1, g, g) if it is the same for all.
+    correlation : (m, g, g) of the errors, or (1, g, g) if it is the same for all; (1, k, g, g) if classes differ.
     whole : (m, g, k) bags that say nothing, whose distances are added instead of their squares.
+
+    Examples
+    --------
+    The errors of two rates that share everything cancel; those of independent rates add up in squares:
+
+    >>> difference, reach = np.array([[[1.0], [-1.0]]]), np.array([[[0.04], [0.03]]])
+    >>> for shared in (1.0, 0.0):
+    ...     both = np.array([[[1, shared], [shared, 1]]])
+    ...     print(combined_reaches(difference, reach, reach, both, np.False_)[0].round(3))
+    [[0.01]]
+    [[0.05]]
     """
     reaches = []
+    by_class = correlation if correlation.ndim == 4 else correlation[:, None]
     for down, up in ((low, high), (high, low)):
         signed = weights * np.where(weights > 0, down, up)
-        part = np.where(whole, 0.0, signed)
-        squares = ((correlation @ part) * part).sum(axis=1)
+        part = np.swapaxes(np.where(whole, 0.0, signed), 1, 2)  # (m, k, g)
+        squares = ((by_class @ part[..., None])[..., 0] * part).sum(axis=2)
         nothing = np.abs(np.where(whole, signed, 0.0)).sum(axis=1)
         reaches.append(np.sqrt(np.maximum(squares, 0.0)) + nothing)
     return reaches[0], reaches[1]
