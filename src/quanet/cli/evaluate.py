@@ -16,8 +16,8 @@ from quanet.cli.console import (
     write_report,
     write_table,
 )
-from quanet.cli.labels import read_grouped, settle_labels
-from quanet.cli.model_folder import describe_model, find_inputs, load_model
+from quanet.cli.labels import settle_labels
+from quanet.cli.model_folder import describe_model, find_inputs, load_model, read_grouped
 from quanet.cli.options import (
     OUTPUT,
     AnswerFormat,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_table
-from quanet.cli.model_folder import find_inputs, load_model
+from quanet.cli.model_folder import find_inputs, load_model, read_grouped
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -108,7 +108,6 @@ def plan(
 
     quanet label plan model new.csv --number 30 --by date:month --id review_id -o to-label.csv
     """
-    from quanet.cli.labels import read_grouped
     from quanet.data.streams import TableSource
     from quanet.report.label import summarize_plan
     from quanet.workflows.label import plan_source

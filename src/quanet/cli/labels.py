@@ -1,17 +1,15 @@
-"""Read labelled and grouped rows, and unify or report variants of labels."""
+"""Read labelled rows, and unify or report variants of labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quanet.cli.console import note, progress, warn
+from quanet.cli.console import note, warn
 
 if TYPE_CHECKING:
-    from quanet.base import Quantifier
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
     from quanet.data.streams import TableSource
     from quanet.workflows.labelled import Labelled, LabelledPool
-    from quanet.workflows.reading import GroupedInputs
 
 
 def settle_labels(
@@ -68,41 +66,3 @@ def labelled_pools(
         for reason, number in skipped.items():
             note(f"{source.name}: {number:,} rows skipped ({reason})")
     return training, replace(pool, names=names)
-
-
-def read_grouped(
-    quantifier: "Quantifier",
-    source: "TableSource",
-    inputs: "InputColumns",
-    keys: "Sequence[Key]",
-    date_format: str | None,
-    *,
-    missing: str = "no group",
-    weight: str | None = None,
-    label: str | None = None,
-    named: bool = False,
-) -> "GroupedInputs":
-    """The rows of a file as the model reads them, by group, with a note on how many there are.
-
-    Parameters
-    ----------
-    quantifier, source, inputs, keys, date_format : as in `read_source`.
-    missing : what the note calls rows without a group.
-    weight, label : columns of weights, and of labels to count, if wanted.
-    named : whether the note begins with the name of the file.
-    """
-    from quanet.workflows.reading import read_source
-
-    source.check([*inputs.columns, *(key.column for key in keys), *([weight] if weight else [])])
-    with progress(f"Reading {source.name}", source.size) as update:
-        source.follow = update
-        reading = read_source(quantifier, source, inputs, keys=keys, form=date_format, weight=weight, label=label)
-    reasons = {"no group": missing}
-    skipped = ", ".join(f"{number:,} skipped ({reasons.get(why, why)})" for why, number in reading.skipped.items())
-    groups = f" in {len(reading.groups):,} groups" if reading.groups[0] else ""
-    name = f"{source.name}: " if named else ""
-    note(f"{name}{len(reading.instances):,} of {source.rows:,} rows{groups}{': ' + skipped if skipped else ''}")
-    unseen = 0 if reading.weights is None else int((reading.weights == 0).sum())
-    if unseen:
-        note(f"{unseen:,} rows have weight 0 in column {weight!r} and do not count.")
-    return reading

@@ -7,8 +7,7 @@ import typer
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warn, warnings_as_lines, write_answer, write_report
-from quanet.cli.labels import read_grouped
-from quanet.cli.model_folder import describe_model, find_inputs, load_model
+from quanet.cli.model_folder import describe_model, find_inputs, load_model, read_grouped
 from quanet.cli.options import (
     COLUMNS,
     OUTPUT,
