@@ -41,9 +41,9 @@ layers: .venv/.dev
 	$(BIN)/lint-imports --no-cache
 
 # One thread per process, because threads of several processes would wait for each other: half the time. With worksteal
-# a process runs neighbouring tests, so that it makes fewer fixtures.
+# a process runs neighbouring tests, so that it makes fewer fixtures. Processes that tests start share compiled modules.
 unit: .venv/.dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term-missing:skip-covered
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term-missing:skip-covered
 
 # make fuzz CASES=20000 SEED=7; a failure names its seed and number, and how to reproduce it.
 fuzz: .venv/.dev ## Call the commands with hostile files and options, 5,000 times

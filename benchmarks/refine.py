@@ -148,7 +148,7 @@ def measure_groups(bag: Bag, n: int, way: str, rng: np.random.Generator) -> list
     sizes = np.bincount(bag.owner)
     truth = np.bincount(bag.owner * k + bag.codes, minlength=g * k).reshape(g, k) / sizes[:, None]
     places, design, *_ = drawn_labels(bag, n, way, rng)
-    labels = GroupLabels(bag.ratios, bag.owner, places, bag.codes[places], design)
+    labels = GroupLabels(bag.ratios, bag.owner, bag.ratios[places], bag.owner[places], bag.codes[places], design)
     found = refine_groups(labels, fixed_label_em(bag.ratios, bag.ratios[places], bag.codes[places]), level=LEVEL)
     c = slice(1, None) if k == 2 else slice(None)
     inside = ((found.lower <= truth + 1e-9) & (truth - 1e-9 <= found.upper))[:, c]

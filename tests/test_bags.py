@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from quanet import bags as room
-from quanet.bags import Bags, check_rows
+from quanet.arrays import check_rows
+from quanet.bags import Bags
 from quanet.errors import InvalidBags, InvalidData
 
 

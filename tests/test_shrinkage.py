@@ -1,6 +1,7 @@
 """Where the classifier hardly separates the classes, estimates are shrunk towards the training prevalence."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -71,12 +72,24 @@ def fitted(method, posteriors, y):
         return method("precomputed").fit(posteriors, y)
 
 
-NOTHING, LITTLE, MUCH = (learned(SIX, strength) for strength in (0.0, 0.2, 1.0))
+@cache
+def nothing():
+    return learned(SIX, 0.0)
+
+
+@cache
+def little():
+    return learned(SIX, 0.2)
+
+
+@cache
+def much():
+    return learned(SIX, 1.0)
 
 
 @pytest.mark.parametrize("method", MULTICLASS)
 def test_no_estimate_is_worse_than_the_training_prevalence_when_the_classifier_knows_nothing(method):
-    posteriors, y = NOTHING
+    posteriors, y = nothing()
     quantifier = fitted(method, posteriors, y)
     bags = posteriors[np.random.default_rng(1).integers(len(y), size=(20, 300))]  # posteriors of no use to anyone
     raw, found = (absolute_error(SIX, part(bags)).mean() for part in (quantifier._aggregate, quantifier.aggregate))
@@ -96,16 +109,16 @@ def test_no_estimate_of_two_classes_is_worse_either(method):
 
 @pytest.mark.parametrize("method", MULTICLASS)
 def test_no_digit_changes_when_the_classifier_knows_much(method):
-    quantifier = fitted(method, *MUCH)
-    bag = MUCH[0][::3]
+    quantifier = fitted(method, *much())
+    bag = much()[0][::3]
     assert quantifier.shrinkage_ == 0
     assert (quantifier.predict(bag) == quantifier._aggregate(quantifier.represent(bag))).all()
 
 
 @pytest.mark.parametrize("method", [EMQ, PACC, ACC, KDEyML])
 def test_estimates_are_shrunk_less_the_more_the_classifier_knows(method):
-    nothing, little, much = (fitted(method, *part).shrinkage_ for part in (NOTHING, LITTLE, MUCH))
-    assert nothing > little > much == 0
+    none, some, all_ = (fitted(method, *part()).shrinkage_ for part in (nothing, little, much))
+    assert none > some > all_ == 0
 
 
 def test_what_few_posteriors_know_is_less_than_what_many_do():
@@ -179,7 +192,7 @@ def test_a_method_that_writes_aggregate_itself_is_left_as_it_is():
 
 
 def test_other_names_of_classes_change_nothing():
-    posteriors, y = LITTLE
+    posteriors, y = little()
     reverse = np.arange(6)[::-1]
     one, other = fitted(PACC, posteriors, y), fitted(PACC, posteriors[:, reverse], reverse[y])
     assert 0 < one.shrinkage_ < 1
@@ -204,7 +217,7 @@ def test_the_interval_is_not_shrunk_and_holds_the_estimate():
 
 
 def test_a_saved_model_shrinks_as_before_and_one_without_the_attribute_does_not(tmp_path):
-    posteriors, y = LITTLE
+    posteriors, y = little()
     quantifier = fitted(PACC, posteriors, y)
     quanet.save(quantifier, tmp_path / "model")
     loaded = quanet.load(tmp_path / "model")
@@ -216,11 +229,11 @@ def test_a_saved_model_shrinks_as_before_and_one_without_the_attribute_does_not(
 
 
 def test_a_diagnosis_reports_the_shrinkage():
-    posteriors, y = NOTHING
+    posteriors, y = nothing()
     found = quanet.diagnose(fitted(EMQ, posteriors, y), posteriors[:200])
     assert found["shrinkage"].severity == "alarm"
     assert "training prevalence" in found["shrinkage"].sentence
-    assert "shrinkage" not in [one.name for one in quanet.diagnose(fitted(EMQ, *MUCH), MUCH[0][:200])]
+    assert "shrinkage" not in [one.name for one in quanet.diagnose(fitted(EMQ, *much()), much()[0][:200])]
 
 
 ONCE = r"Dropped 1 of 4 classes that have only one instance: 'once'\. Their prevalence is not"

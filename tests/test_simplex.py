@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from quanet.simplex import (
     encode,
     grid,
     grid_size,
+    log_softmax,
     prevalence_of,
     project,
     smooth,
@@ -144,3 +146,9 @@ def test_labels_that_are_lists_are_refused():
     labels[:] = [["good"], ["bad"]]
     with pytest.raises(InvalidData, match=r"Label .* is a list. Labels must be names, numbers or booleans"):
         classes_of(labels)
+
+
+@given(st.lists(st.lists(st.floats(-800, 800), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_logarithms_of_a_softmax_are_those_of_scipy_to_the_last_bit(logits):
+    found = log_softmax(np.array(logits))
+    np.testing.assert_array_equal(found, scipy.special.log_softmax(logits, axis=-1))

@@ -39,6 +39,7 @@ def occurs(line, printed):
     return False
 
 
+@pytest.mark.no_cover
 def test_the_page_has_six_commands_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for one in (console, notes):

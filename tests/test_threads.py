@@ -82,6 +82,7 @@ def assert_same_from_threads(ask, parts, rounds=2):
             np.testing.assert_array_equal(answer, expected[(at + turn) % len(parts)])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("quantifier", EVERY, ids=repr)
 def test_every_quantifier_gives_eight_threads_the_same_answers(quantifier):
     with without_drift():
@@ -106,6 +107,7 @@ INTERVALS = [
 ]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("quantifier", INTERVALS, ids=repr)
 def test_intervals_asked_for_by_eight_threads_are_the_same_and_leave_the_warnings_alone(quantifier):
     fitted, alone = (clone(quantifier).fit(X, Y) for _ in range(2))
@@ -136,6 +138,7 @@ def asked_of(classifier, part):
     return np.hstack([*found, classifier.transform(part)])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda one: type(one).__name__)
 def test_every_text_classifier_gives_eight_threads_the_same_answers(classifier):
     fitted = clone(classifier).fit(TEXTS, OF_TEXTS)

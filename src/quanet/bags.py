@@ -1,19 +1,36 @@
 """Bags: sets of instances of a pool, as row numbers, and their prevalences."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
-from quanet.errors import InvalidBags, InvalidData
-from quanet.simplex import check_prevalences, spread_counts
+from quanet.arrays import FloatArray, IntArray, LabelArray, check_weights
+from quanet.errors import InvalidBags
+from quanet.simplex import check_prevalences, spread_counts, whole_counts
 
 CHUNK = 2**18  # numbers gathered at a time: two megabytes fit into the cache of a core
 REPEATS = 4  # instances of a bag without weights for each instance with a weight
+MERGED_REPEATS = 16  # for each row that stands for several instances
 LEAST_REPEATED = 1000  # instances of a bag without weights, so that the weights of few instances are precise
 MOST_REPEATED = 2**20  # instances that weights may add to a bag
-LARGEST_WEIGHT = 1e150  # so that squares are finite
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merged:
+    """Rows of a pool that stand for several instances each (`quanet.state`).
+
+    Attributes
+    ----------
+    counts : (N,) instances that each row stands for.
+    squares : (N,) sums of their squared weights; equal to `counts` if all instances count alike.
+    noise : (N,) if rows are a random sample of a bag, the variance of its shares that this adds, relative to p (1 - p).
+    """
+
+    counts: IntArray
+    squares: FloatArray
+    noise: FloatArray
 
 
 class Bags:
@@ -27,6 +44,12 @@ class Bags:
     pool_size : number of instances in the pool. If given, the bags can only be used with a pool of this size.
     weights : (N,) weights of the instances of the pool, such as views; None if all instances count alike. Prevalences
         are then shares of the weight. An instance of weight 0 counts as absent.
+    merged : if rows stand for several instances: how many; `weights` are then the sums of their weights.
+
+    Attributes
+    ----------
+    lengths : (b,) row numbers of every bag.
+    sizes : (b,) instances of every bag; other than `lengths` only if rows are merged.
 
     Examples
     --------
@@ -37,7 +60,7 @@ class Bags:
     Bags(2 bags of 1 to 3 instances)
     """
 
-    __slots__ = ("_prevalences", "flat", "labels", "pool_size", "sizes", "weights")
+    __slots__ = ("_prevalences", "flat", "labels", "lengths", "merged", "pool_size", "sizes", "weights")
 
     def __init__(
         self,
@@ -46,25 +69,30 @@ class Bags:
         labels: ArrayLike | None = None,
         pool_size: int | None = None,
         weights: ArrayLike | None = None,
+        merged: Merged | None = None,
     ) -> None:
+        self.merged = merged
         self.weights = None if weights is None else check_weights(weights, pool_size)
         self.pool_size = pool_size if self.weights is None else len(self.weights)
         if isinstance(indices, np.ndarray) and indices.ndim == 2:
             self.flat: IntArray = indices.ravel()
-            self.sizes: IntArray = np.full(len(indices), indices.shape[1], dtype=np.intp)
+            self.lengths: IntArray = np.full(len(indices), indices.shape[1], dtype=np.intp)
         else:
             parts = [np.asarray(bag) for bag in indices]
             self.flat = np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
-            self.sizes = np.array([part.size for part in parts], dtype=np.intp)
+            self.lengths = np.array([part.size for part in parts], dtype=np.intp)
         self._prevalences = None if prevalences is None else check_prevalences(prevalences)
         self.labels: LabelArray = np.arange(len(self)) if labels is None else np.asarray(labels)
         self._check()
+        self.sizes: IntArray = self.lengths
+        if merged is not None:
+            self.sizes = np.bincount(self.owners, merged.counts[self.flat], minlength=len(self)).astype(np.intp)
 
     def _check(self) -> None:
         if len(self) == 0:
             raise InvalidBags("There are no bags. Pass at least one list of row numbers.")
-        if (self.sizes == 0).any():
-            empty = self.labels[self.sizes == 0].tolist()[0] if len(self.labels) == len(self) else "?"
+        if (self.lengths == 0).any():
+            empty = self.labels[self.lengths == 0].tolist()[0] if len(self.labels) == len(self) else "?"
             raise InvalidBags(f"Bag {empty!r} is empty, so it has no prevalence. Leave it out.")
         if self.flat.dtype.kind not in "iu" or self.flat.ndim != 1:
             raise InvalidBags(f"Bags must be lists of row numbers (integers); got values of type {self.flat.dtype}.")
@@ -79,7 +107,7 @@ class Bags:
                 raise InvalidBags(f"All weights in bag {empty[0]!r} are 0, so it has no shares. Leave it out.")
 
     def __len__(self) -> int:
-        return len(self.sizes)
+        return len(self.lengths)
 
     def __repr__(self) -> str:
         low, high = self.sizes.min(), self.sizes.max()
@@ -88,7 +116,7 @@ class Bags:
     @property
     def indices(self) -> IntArray:
         """Row numbers, (b, n); only if all bags have the same size."""
-        if (self.sizes != self.sizes[0]).any():
+        if (self.lengths != self.lengths[0]).any():
             raise InvalidBags("The bags differ in size, so they are not a matrix. Iterate over `by_size()`.")
         return self.flat.reshape(len(self), -1)
 
@@ -101,9 +129,9 @@ class Bags:
 
     def by_size(self) -> Iterator[tuple[IntArray, IntArray]]:
         """Bags of one size at a time: their positions (g,) and their row numbers (g, n)."""
-        starts = np.cumsum(self.sizes) - self.sizes
-        for size in np.unique(self.sizes).tolist():
-            positions = np.flatnonzero(self.sizes == size)
+        starts = np.cumsum(self.lengths) - self.lengths
+        for size in np.unique(self.lengths).tolist():
+            positions = np.flatnonzero(self.lengths == size)
             if len(positions) == len(self):
                 yield positions, self.indices
             else:
@@ -121,21 +149,30 @@ class Bags:
 
     def take(self, positions: IntArray) -> "Bags":
         """The bags at the given positions, with their labels."""
-        starts = np.cumsum(self.sizes) - self.sizes
-        members = [self.flat[starts[at] : starts[at] + self.sizes[at]] for at in positions.tolist()]
+        every = self.members
         prevalences = None if self._prevalences is None else self._prevalences[positions]
-        return Bags(members, prevalences, self.labels[positions], weights=self.weights)
+        members = [every[at] for at in positions.tolist()]
+        return Bags(members, prevalences, self.labels[positions], weights=self.weights, merged=self.merged)
+
+    def joined(self) -> "Bags":
+        """One bag of the instances of all bags."""
+        return Bags([self.flat], labels=["all"], weights=self.weights, merged=self.merged)
+
+    @property
+    def members(self) -> list[IntArray]:
+        """The row numbers of every bag."""
+        return np.split(self.flat, np.cumsum(self.lengths)[:-1])
 
     @property
     def owners(self) -> IntArray:
         """The bag of every row number in `flat`."""
-        return np.repeat(np.arange(len(self)), self.sizes)
+        return np.repeat(np.arange(len(self)), self.lengths)
 
     @property
     def totals(self) -> FloatArray:
         """(b,) weight of every bag; its number of instances if there are no weights."""
         if self.weights is None:
-            return self.sizes.astype(float)
+            return self.lengths.astype(float)
         return np.asarray(np.bincount(self.owners, self.weights[self.flat], minlength=len(self)), dtype=float)
 
     @property
@@ -144,7 +181,23 @@ class Bags:
         if self.weights is None:
             return np.ones(len(self.flat))
         weights = self.weights[self.flat]
-        return weights / np.repeat(np.maximum.reduceat(weights, np.cumsum(self.sizes) - self.sizes), self.sizes)
+        return weights / np.repeat(np.maximum.reduceat(weights, np.cumsum(self.lengths) - self.lengths), self.lengths)
+
+    @property
+    def noise(self) -> FloatArray:
+        """(b,) variance of shares, relative to p (1 - p), since only a sample of a bag's instances is known."""
+        if self.merged is None:
+            return np.zeros(len(self))
+        return np.maximum.reduceat(self.merged.noise[self.flat], np.cumsum(self.lengths) - self.lengths)
+
+    @property
+    def exposure(self) -> FloatArray | None:
+        """(N,) sums of the squared weights of each row's instances; None if all instances count alike."""
+        if self.weights is None:
+            return None
+        if self.merged is None:
+            return self.weights**2
+        return None if np.array_equal(self.merged.squares, self.merged.counts) else self.merged.squares
 
     @property
     def effective_sizes(self) -> IntArray:
@@ -157,15 +210,19 @@ class Bags:
         >>> Bags([[0, 1, 2, 3]], weights=[1, 1, 2, 2]).effective_sizes
         array([4])
         """
-        if self.weights is None:
+        if self.weights is None or self.exposure is None:
             return self.sizes
         weights = self.relative_weights
-        sums, squares = (np.bincount(self.owners, values, minlength=len(self)) for values in (weights, weights**2))
-        return np.maximum(np.rint(sums**2 / squares), 1).astype(np.intp)
+        squares = weights**2
+        if self.merged is not None:
+            with np.errstate(invalid="ignore"):
+                squares = np.nan_to_num(self.merged.squares[self.flat] * (weights / self.weights[self.flat]) ** 2)
+        sums, squared = (np.bincount(self.owners, values, minlength=len(self)) for values in (weights, squares))
+        return np.maximum(np.rint(sums**2 / squared), 1).astype(np.intp)
 
     def weighted_by(self, weights: ArrayLike, codes: IntArray, k: int) -> "Bags":
         """The same bags of a pool with these weights and classes (N,), with shares of the weight as prevalences."""
-        members = np.split(self.flat, np.cumsum(self.sizes)[:-1])
+        members = self.members
         weighted = Bags(members, None, self.labels, len(codes), weights)
         return Bags(members, weighted.shares(codes, k), self.labels, len(codes), weights)
 
@@ -209,16 +266,17 @@ class Bags:
         weights = np.ones(len(rows)) if self.weights is None else self.weights
         place = np.arange(len(rows))
         if rows.shape[1]:
-            place[np.lexsort((rows.max(axis=1), rows.argmax(axis=1)))] = np.arange(len(rows))
+            place[np.lexsort((weights, rows.min(axis=1), rows.max(axis=1), rows.argmax(axis=1)))] = np.arange(len(rows))
         members: list[IntArray] = [self.flat] * len(self)
         for positions, matrix in self.by_size():
             of_bags, order = weights[matrix], np.argsort(place[matrix], axis=1)
             counts = np.empty_like(matrix)
-            most = _most_repeats((of_bags > 0).sum(axis=1)) if sizes is None else sizes[positions]
+            repeats = REPEATS if self.merged is None else MERGED_REPEATS
+            most = _most_repeats((of_bags > 0).sum(axis=1), repeats) if sizes is None else sizes[positions]
             sorted_counts = spread_counts(np.take_along_axis(of_bags, order, axis=1), most)
             np.put_along_axis(counts, order, sorted_counts, axis=1)
             if sizes is None:
-                counts = np.where(*_whole_counts(of_bags, most), counts)
+                counts = np.where(*whole_counts(of_bags, most, MOST_REPEATED), counts)
             ends = np.cumsum(counts.sum(axis=1))[:-1]
             for at, bag in zip(positions.tolist(), np.split(np.repeat(matrix, counts.ravel()), ends), strict=True):
                 members[at] = bag
@@ -237,64 +295,6 @@ class Bags:
                 yield positions[chunk], rows.take(matrix[chunk], axis=0)
 
 
-def _most_repeats(n: IntArray) -> IntArray:
+def _most_repeats(n: IntArray, repeats: int) -> IntArray:
     """Size of the unweighted bag for n instances with a weight: large enough to round weights, and bounded."""
-    return np.minimum(np.maximum(REPEATS * n, LEAST_REPEATED), n + MOST_REPEATED)
-
-
-def _whole_counts(weights: FloatArray, most: IntArray) -> tuple[BoolArray, IntArray]:
-    """Whether weights (b, n) are multiples of a unit that sum to `most` (b,) at most, and the multiples (b, n)."""
-    least = np.where(weights > 0, weights, np.inf).min(axis=1)
-    whole = ((weights == np.rint(weights)) & (weights < MOST_REPEATED)).all(axis=1)
-    unit = np.where(whole, np.gcd.reduce(np.where(whole[:, None], weights, 0).astype(np.intp), axis=1), least)
-    counts = np.minimum(np.rint(weights / unit[:, None]), most[:, None] + 1.0)
-    exact = (np.abs(weights - counts * unit[:, None]) <= 1e-9 * weights).all(axis=1) & (counts.sum(axis=1) <= most)
-    return exact[:, None], counts.astype(np.intp)
-
-
-def check_weights(weights: ArrayLike, n: int | None = None) -> FloatArray:
-    """Weights of n instances as floats (n,), or an `InvalidData` that names the row: finite, none negative, not all 0.
-
-    Examples
-    --------
-    >>> check_weights([3, 0, 1.5])
-    array([3. , 0. , 1.5])
-    """
-    try:
-        values = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidData(f"Weights must be numbers: {error}.") from None
-    if values.ndim != 1 or (n is not None and len(values) != n):
-        raise InvalidData(f"Pass one weight per instance{'' if n is None else f' ({n:,})'}; got shape {values.shape}.")
-    invalid = np.flatnonzero(~(np.isfinite(values) & (values >= 0) & (values <= LARGEST_WEIGHT)))
-    if len(invalid):
-        raise InvalidData(
-            f"The weight at index {invalid[0]} is {values[invalid[0]]}; weights must be numbers from 0 up. "
-            "Correct or drop these instances; a weight of 0 means that an instance does not count."
-        )
-    if not values.any():
-        raise InvalidData("All weights are 0. At least one instance needs a weight above 0; or pass no weights.")
-    return values
-
-
-def check_rows(rows: ArrayLike, *, width: int | None = None) -> FloatArray:
-    """Return rows as floats (..., n, d), or raise an error if they are not a stack of bags.
-
-    Examples
-    --------
-    >>> check_rows([[0.5, 0.5]]).shape
-    (1, 2)
-    """
-    values = np.asarray(rows, dtype=float)
-    if values.ndim < 2:
-        raise InvalidData(f"Rows must be a matrix (n, d) or a stack of matrices; got shape {values.shape}.")
-    check_not_empty(values.shape[-2])
-    if width is not None and values.shape[-1] != width:
-        raise InvalidData(f"Rows must have {width} columns; got {values.shape[-1]}.")
-    return values
-
-
-def check_not_empty(n: int) -> None:
-    """Raise `InvalidBags` if a bag has n = 0 instances."""
-    if n == 0:
-        raise InvalidBags("The bag is empty, so it has no prevalence. Pass at least one instance.")
+    return np.minimum(np.maximum(repeats * n, LEAST_REPEATED), n + MOST_REPEATED)

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.bags import Bags, check_not_empty
+from quanet.arrays import FloatArray, IntArray, LabelArray, check_not_empty
+from quanet.bags import Bags
 from quanet.classifiers.cross_fitting import check_labels, without_single
 from quanet.data.columns import describe_variants
 from quanet.data.instances import Inputs

@@ -44,6 +44,22 @@ class InvalidData(QuanetError, ValueError):
     """Instances, labels, posteriors or tables that cannot be used."""
 
 
+class BadFile(InvalidData):
+    """A file that cannot be read or has other columns than the others; `file` is its name.
+
+    `partition` is the id of the partition that cannot be read, if it is only one.
+    """
+
+    def __init__(self, message: str, file: str = "", partition: str = "") -> None:
+        super().__init__(message)
+        self.file = file
+        self.partition = partition
+
+
+class EmptyFile(InvalidData):
+    """A file without rows and without the names of columns."""
+
+
 class InvalidBags(QuanetError, ValueError):
     """Bags that cannot be drawn from a pool, or do not match it."""
 
@@ -70,6 +86,10 @@ class InvalidPart(InvalidSetting):
 
 class InvalidExperiment(QuanetError, OSError):
     """An experiment folder that is damaged, in use, full or missing."""
+
+
+class EngineFailed(QuanetError, RuntimeError):
+    """A cluster or a worker process that cannot be used, or was lost."""
 
 
 class DownloadFailed(QuanetError, OSError):

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from quanet.classifiers import terms as room
-from quanet.classifiers.terms import Terms, in_batches
+from quanet.classifiers import characters as room
+from quanet.classifiers.characters import in_batches
+from quanet.classifiers.terms import Terms
 
 TEXTS = ["The cat sat, the cat ran", "a dog sat", "dogs don't sit", "", "ÄPFEL und äpfel!"]
 

@@ -190,8 +190,9 @@ def test_blank_texts_are_refused():
 
 def test_it_is_a_scikit_learn_classifier():
     classifier = clone(TextClassifier(C=2.0))
-    with pytest.raises(NotFittedError):
-        classifier.predict_proba(["a"])
+    for ask in (classifier.predict_proba, classifier.transform, classifier.read):
+        with pytest.raises(NotFittedError):
+            ask(["a"])
     assert classifier.fit(TEXTS, Y).score(TEXTS, Y) > 0.8
     frozen = CC(FrozenEstimator(classifier)).fit(TEXTS, Y)
     assert frozen.classifier_.predict(["word0 word4"]).shape == (1,)

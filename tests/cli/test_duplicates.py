@@ -8,7 +8,7 @@ import pytest
 
 import quanet
 from quanet.data import duplicates
-from quanet.data.duplicates import hash_training_texts
+from quanet.data.duplicates import hash_texts, hash_training_texts
 from quanet.diagnostics import text_drift
 from quanet.diagnostics.text_drift import TrainingOverlap
 from quanet.persist.load import facts_of
@@ -92,8 +92,8 @@ def test_a_part_of_many_training_texts_tells_how_many_come_again(monkeypatch):
     kept = hash_training_texts(texts)
     assert len(kept) == 200
     seen = TrainingOverlap(kept)
-    seen.add(texts[:1000])
-    seen.add(others)
+    seen.add(hash_texts(texts[:1000]))
+    seen.add(hash_texts(others))
     assert seen.count == pytest.approx(1000, abs=120)
 
 

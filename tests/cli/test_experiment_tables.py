@@ -77,6 +77,7 @@ def test_a_format_can_be_named_and_goes_to_the_screen_as_it_is(monkeypatch, caps
     assert (folder / "table.inc").read_text().startswith(r"\begin{table")
 
 
+@pytest.mark.same_lines
 @pytest.mark.parametrize("kind", ["estimates", "shift", "bias", "error", "ranks"])
 def test_every_figure_is_drawn(monkeypatch, capsys, folder, kind):
     limit = Limit(np.array([0.1, 0.9]), np.array([0.01, 0.01]))

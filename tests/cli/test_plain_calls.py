@@ -22,7 +22,7 @@ def test_whoever_stops_reading_leaves_the_report_and_no_error(model, files, tmp_
     # Standard output is closed before anything is printed to it, as `| head -0` does.
     read, write = os.pipe()
     os.close(read)
-    words = ["predict", model, files / "new.csv", "--report", "x.html", "--plot", "x.png", "--format", "table"]
+    words = ["predict", model, files / "new.csv", "--report", "x.md", "--format", "table"]
     ended = subprocess.run(
         [sys.executable, "-m", "quanet", *map(str, words)],
         stdout=write,
@@ -32,9 +32,8 @@ def test_whoever_stops_reading_leaves_the_report_and_no_error(model, files, tmp_
     )
     os.close(write)
     assert ended.returncode == 0, ended.stderr
-    assert b"Report: x.html" in ended.stderr
-    assert (tmp_path / "x.html").stat().st_size > 1000
-    assert (tmp_path / "x.png").exists()
+    assert b"Report: x.md" in ended.stderr
+    assert (tmp_path / "x.md").stat().st_size > 500
 
 
 def test_a_report_in_a_pipe_to_head_is_whole(model, files, tmp_path):

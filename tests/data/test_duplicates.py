@@ -114,6 +114,7 @@ def test_rows_written_three_times_give_the_error_and_the_estimate_of_rows_writte
     np.testing.assert_allclose(thrice.predict(new), once.predict(new), atol=0.03)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", ["closed", "conformal", "bootstrap", "bayes"])
 def test_an_interval_takes_copies_for_one_instance(kind):
     X, y = Gaussians(distance=1.5).draw([0.6, 0.4], 200, rng=0)

@@ -139,7 +139,7 @@ def test_a_difference_in_one_group_is_reported_for_that_group(fitted, strange):
     bags = Bags([np.arange(1500), np.arange(1500, 1540)], labels=["usual", "odd"])
     total, groups = fitted.predict_interval(inputs), fitted.predict_interval_bags(inputs, bags)
     trusted = replace(total, drift=replace(total.drift, state="trusted"))
-    some = SomeTexts(every, np.arange(len(every)))
+    some = SomeTexts(every, inputs.descriptions, np.repeat([0, 1], [1500, 40]))
     [finding] = contents_findings(fitted, inputs, trusted, some, bags=bags, groups=groups)
     assert finding.sentence.startswith("Texts of 1 of 2 groups differ")
     assert "of such a group" in finding.advice

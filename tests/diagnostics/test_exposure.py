@@ -3,6 +3,7 @@
 import numpy as np
 
 from quanet import EMQ, Bags, Gaussians, diagnose
+from quanet.bags import Merged
 from quanet.diagnostics.exposure import carriers_of_half, is_dominated, weights_findings
 
 
@@ -42,3 +43,14 @@ def test_a_diagnosis_is_about_shares_of_the_weight():
     assert abs(found["prevalence"].numbers["estimate"] - 5 / 6) < 0.08 or found["prevalence"].numbers["estimate"] < 0.25
     assert found["weights"].numbers["n"] == 600
     assert diagnose(fitted, pool, resamples=49)["prevalence"].severity == "ok"
+
+
+def test_rows_that_stand_for_several_instances_count_as_these():
+    weights = np.repeat([1.0, 30.0, 1.0], [900, 50, 40])
+    counts, sums, squares = np.array([900, 50, 40]), np.array([900.0, 1500, 40]), np.array([900.0, 45000, 40])
+    merged = Bags([[0, 1, 2]], weights=sums, merged=Merged(counts, squares, np.zeros(3)))
+    [found], [expected] = weights_findings(merged), weights_findings(Bags([np.arange(990)], weights=weights))
+    assert str(found) == str(expected)
+    alike = Merged(counts, counts.astype(float), np.zeros(3))
+    [found] = weights_findings(Bags([[0, 1, 2]], weights=counts, merged=alike))
+    assert found.severity == "ok"

@@ -13,6 +13,7 @@ def posteriors(codes, k, rng, sharp=2.0):
     return values / values.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_bags_of_prior_shift_alarm_as_rarely_as_the_level_says(k):
     rng = np.random.default_rng(k)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quanet import CC, EMQ, PACC, Gaussians, predict_accuracy
+from quanet.bags import Merged
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidSetting
 from quanet.evaluation.label_errors import rake
@@ -91,6 +92,17 @@ def test_weights_count_like_copies(fitted, bag):
     np.testing.assert_allclose(weighted.confusion.estimate, copied.confusion.estimate, atol=1e-3)
 
 
+def test_rows_that_stand_for_several_instances_count_as_these(fitted, bag):
+    read, interval = fitted.read(bag[0][:100]), fitted.predict_interval(bag[0])
+    counts = np.arange(100) % 7 + 1
+    merged = Merged(counts, counts.astype(float), np.zeros(100))
+    few = predict_accuracy(fitted, read, interval=interval, weights=counts, merged=merged)
+    every = predict_accuracy(fitted, read.take(np.repeat(np.arange(100), counts)), interval=interval)
+    assert few.n == every.n == counts.sum()
+    for name in ("estimate", "lower", "upper"):
+        np.testing.assert_allclose(getattr(few.f1, name), getattr(every.f1, name), atol=1e-9)
+
+
 def test_a_method_without_held_out_instances_knows_nothing(bag):
     with without_drift():
         cc = CC().fit(*Gaussians(k=3).draw([0.3, 0.3, 0.4], 100, rng=0))
@@ -98,6 +110,7 @@ def test_a_method_without_held_out_instances_knows_nothing(bag):
         predict_accuracy(cc, bag[0])
 
 
+@pytest.mark.no_cover
 def test_most_intervals_contain_the_truth(fitted):
     inside = []
     for seed in range(12):

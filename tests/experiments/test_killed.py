@@ -66,6 +66,7 @@ while kills < 10:
 """
 
 
+@pytest.mark.no_cover
 def test_killed_at_ten_random_moments_and_continued_the_numbers_are_the_same_bytes(home):
     (home / "plan.toml").write_text(MANY)
     list(run(read_plan(home / "plan.toml"), home / "whole", Serial()))
@@ -97,7 +98,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_cells(home):
 
 PARENT = """
 import subprocess, sys, time
-code = "import os, time; from quanet.experiments.parallel import _exit_with; _exit_with(os.getppid()); " \\
+code = "import os, time; from quanet.engines.processes import exit_with; exit_with(os.getppid()); " \\
     "print(os.getpid(), flush=True); time.sleep(60)"
 subprocess.Popen([sys.executable, "-c", code]).wait()
 """

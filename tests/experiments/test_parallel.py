@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from quanet.engines.processes import one_core
 from quanet.errors import InvalidExperiment, InvalidSetting, MissingExtra
 from quanet.experiments import parallel as engines
-from quanet.experiments.parallel import Joblib, Serial, engine_of, one_core
+from quanet.experiments.parallel import Joblib, Serial, engine_of
 from quanet.experiments.plan_reader import read_plan
 from quanet.experiments.runner import run
 from quanet.experiments.store import read_cells
@@ -95,7 +96,7 @@ def test_an_engine_or_number_that_there_is_not_is_named(monkeypatch):
         engine_of("spark", None)
     with pytest.raises(InvalidSetting, match="jobs must be at least 1"):
         engine_of("joblib", 0)
-    monkeypatch.setattr(engines, "_cores", lambda: 1)
+    monkeypatch.setattr(engines, "cores", lambda: 1)
     assert isinstance(engine_of("joblib", None), Serial)
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"quanet\[ray\]"):

@@ -25,6 +25,7 @@ WEIGHTS = {
     "refine": 5,
     "correct": 6,
     "monitor": 4,
+    "merge": 2,
     "info": 2,
     "methods": 2,
     "datasets list": 1,
@@ -135,6 +136,7 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
     "metric": ("ae", "rae", "kld", "nkld", "se", "bias", "x"),
     "methods": ("cc,emq", "cc", "emq,emq", "pcc,acc", "svmq,cc", ",", "cc;x", "pacc", "x", "quick"),
     "jobs": ("1", "1", "1", "1", "1", "0", "-1", "x"),  # others start processes, which takes seconds
+    "workers": ("1", "0", "-1", "x"),  # these, too
     "metrics": ("ae", "kld"),
     "family": ("counting", "matching"),
     "name": ("emq", "EMQ", "emqq", "quanet", "read_table"),
@@ -150,6 +152,7 @@ ENDINGS = {
     "plot": (".png", ".svg", ".pdf", ".gif", ""),
     "report": (".html", ".md", ".json", ".txt", ""),
     "bags": (".csv", ".json", ""),
+    "save_state": (".arrow", ".arrow", ".csv", ""),
     "output": (".csv", ".json", ".txt", ".html", ".md", ".parquet", ".xlsx", ".png", ".svg", ".tex", ".pdf", ""),
 }
 NO_FILES = (
@@ -195,11 +198,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all cases may read: folders of models and of experiments, right ones and damaged ones."""
+    """What all cases may read: folders of models and of experiments, saved states; right ones and damaged ones."""
 
     models: tuple[str, ...]
     bad_models: tuple[str, ...]
     experiments: tuple[str, ...]
+    states: tuple[str, ...]
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -265,6 +269,8 @@ class _Maker:
             return [self.some(self.shared.experiments, 2)]
         if param.name == "plan":
             return [self.plan()]
+        if param.name == "states":
+            return [self.some(self.shared.states, 2) for _ in range(self.rng.choice((1, 2, 2, 3)))]
         if param.name in ("files", "train", "test"):
             count = self.rng.choice((1, 1, 1, 1, 2)) if param.name == "files" else 1
             return [self.file() for _ in range(count)]
@@ -274,7 +280,9 @@ class _Maker:
 
     def file(self) -> str:
         if self.odd(0.1):
-            return self.rng.choice(NO_FILES)
+            return self.rng.choice((*NO_FILES, *self.shared.states))
+        if self.made.verb in ("predict", "monitor", "diagnose") and self.rng.random() < 0.1:
+            return self.some(self.shared.states, 2)
         ending, content = plain_table(self.rng) if self.mild and self.rng.random() < 0.6 else hostile_table(self.rng)
         if self.rng.random() < 0.05:
             self.made.stdin = content
@@ -301,7 +309,7 @@ class _Maker:
             return self.some(("model", "plain", "x/y", "[red]", "a\nb", "", "."), 4)
         if kind == "path":
             return self.path(param.name)
-        if param.name in GOOD and (param.name == "jobs" or self.rng.random() < 0.8):
+        if param.name in GOOD and (param.name in ("jobs", "workers", "engine") or self.rng.random() < 0.8):
             return self.some(GOOD[param.name], 5)
         if choices:
             return self.some([*choices, "x", ""], len(choices))
@@ -319,7 +327,7 @@ class _Maker:
         if self.odd(0.2):
             return self.rng.choice(NO_OUTPUTS)
         stem = self.rng.choice(NAMES) if self.rng.random() < 0.1 else f"out-{name}"
-        kind = "plot" if self.made.verb == "experiment figure" else name
+        kind = {"experiment figure": "plot", "merge": "save_state"}.get(self.made.verb, name)
         return stem + self.some(ENDINGS.get(kind, (".csv", ".json", ".html", ".png", "")), 3)
 
     def string(self, name: str) -> str:

@@ -196,6 +196,12 @@ def make_shared(folder: Path) -> Shared:
     _must("fit", "three.csv", "--text", "text", "--label", "label", "--method", "CC", "-o", "three", folder=folder)
     _must("experiment", "run", "plan.toml", "--jobs", "1", "-o", "experiment", folder=folder)
     _must("experiment", "pack", "experiment", "-o", "packed", folder=folder)
+    for name, by in {"days": "date:day", "products": "product"}.items():
+        words = ("predict", "words", "train.csv", "--text", "text", "--by", by, "--save-state", f"{name}.arrow")
+        _must(*words, folder=folder)
+    whole = (folder / "days.arrow").read_bytes()
+    for name, content in {"cut": whole[:-400], "edited": whole.replace(b"model", b"modem"), "empty": b""}.items():
+        (folder / f"{name}.arrow").write_bytes(content)
     save(EMQ("precomputed").fit(*posteriors()), folder / "precomputed")
     words = folder / "words"
     for name, damage in {"no-json": "config.json", "no-state": None}.items():
@@ -211,6 +217,7 @@ def make_shared(folder: Path) -> Shared:
         models=tuple(str(folder / name) for name in ("words", "words", "nums", "three", "precomputed")),
         bad_models=tuple(str(folder / name) for name in bad),
         experiments=tuple(str(folder / name) for name in experiments),
+        states=tuple(str(folder / f"{name}.arrow") for name in ("days", "products", "cut", "edited", "empty", "x")),
     )
 
 

@@ -15,6 +15,7 @@ def shared(tmp_path_factory):
     return make_shared(tmp_path_factory.mktemp("fuzz"))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_call_ends_in_a_traceback(shared, seed):
     ends = time.monotonic() + SECONDS

@@ -1,6 +1,7 @@
 """Whether a judge errs alike in all groups: the test's level and power, and whose labels are used."""
 
 import numpy as np
+import pytest
 
 from quanet.labels.judge_groups import compare_errors, uses_own_labels
 
@@ -14,12 +15,14 @@ def drawn(rates, m, rng):
     return np.array(tables)
 
 
+@pytest.mark.no_cover
 def test_equal_errors_are_seldom_found_to_differ():
     rng = np.random.default_rng(0)
     found = [compare_errors(drawn([(0.95, 0.8)] * 4, 12, rng), random_state=seed).differ for seed in range(25)]
     assert np.sum(found) <= 4  # of 25; more has probability 0.007 at 5 %
 
 
+@pytest.mark.no_cover
 def test_one_group_that_differs_is_found_among_many():
     rng = np.random.default_rng(0)
     rates = [(0.95, 0.85)] * 11 + [(0.95, 0.45)]

@@ -6,6 +6,8 @@ from scipy import stats
 
 from quanet import EMQ, Gaussians, plan_labels, refine
 from quanet.labels.group_labels import GroupLabels, adapt_posteriors, refine_groups
+from quanet.labels.label_checks import random_part
+from quanet.labels.label_em import fixed_label_em
 from quanet.labels.label_plans import allocate, stratify_posteriors
 from quanet.labels.prediction_powered import LabelDesign, prediction_powered, score_interval
 
@@ -153,7 +155,7 @@ def test_intervals_of_groups_cover_whether_or_not_groups_differ(drift):
         X, y, owner = drawn_groups(drift, seed)
         ratios = quantifier.read(X).values / quantifier.prior_
         places = np.random.default_rng(seed).permutation(len(y))[:150]
-        labels = GroupLabels(ratios, owner, places, y[places], LabelDesign.of(150, len(y)))
+        labels = GroupLabels(ratios, owner, ratios[places], owner[places], y[places], LabelDesign.of(150, len(y)))
         found = refine_groups(labels, np.array([0.6, 0.4]), level=0.95)
         truth = np.bincount(owner, y) / np.bincount(owner)
         inside.append((found.lower[:, 1] <= truth) & (truth <= found.upper[:, 1]))
@@ -169,11 +171,33 @@ def test_a_group_without_labels_gets_the_correction_of_the_others():
     quantifier = EMQ().fit(*Gaussians().draw([0.5, 0.5], 500, rng=0))
     ratios = quantifier.read(X).values / quantifier.prior_
     places = np.arange(0, 900, 6)
-    labels = GroupLabels(ratios, owner, places, y[places], LabelDesign.of(len(places), len(y)))
+    labels = GroupLabels(ratios, owner, ratios[places], owner[places], y[places], LabelDesign.of(len(places), len(y)))
     found = refine_groups(labels, np.array([0.6, 0.4]), level=0.95)
     assert found.labelled[3] == 0
     assert not found.own[3]
     assert 0.05 < found.estimate[3, 1] < 0.6
     assert found.upper[3, 1] - found.lower[3, 1] > 0.15
-    adapted = adapt_posteriors(labels, np.array([0.6, 0.4]))
+    adapted, known = adapt_posteriors(labels, np.array([0.6, 0.4]))
+    np.testing.assert_array_equal(known, adapted[places])
     assert adapted[owner == 2, 1].mean() > adapted[owner == 0, 1].mean() + 0.2
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_stand_for_several_instances_count_as_these(weighted):
+    rng = np.random.default_rng(0)
+    _, y, owner = drawn_groups(0.0, 0)
+    ratios = np.round(rng.beta(1 + y, 2 - y), 1)[:, None] * [-1, 1] + [1.05, 0.05]  # few different values
+    weights = rng.integers(1, 4, len(y)).astype(float) if weighted else np.ones(len(y))
+    places = rng.permutation(len(y))[:150]
+    design = LabelDesign.of(150, len(y), exposure=weights[places])
+    known = (ratios[places], owner[places], y[places], design)
+    _, first, cell = np.unique(np.column_stack([owner, ratios]), axis=0, return_index=True, return_inverse=True)
+    counts, sums, squares = (np.bincount(cell.ravel(), values) for values in (weights**0, weights, weights**2))
+    shares = fixed_label_em(ratios, known[0], known[2])
+    np.testing.assert_allclose(fixed_label_em(ratios[first], known[0], known[2], counts), shares, atol=1e-12)
+    every = refine_groups(GroupLabels(ratios, owner, *known, weights), shares, level=0.95)
+    some = refine_groups(GroupLabels(ratios[first], owner[first], *known, sums, counts, squares), shares, level=0.95)
+    for name in ("estimate", "lower", "upper"):
+        np.testing.assert_allclose(getattr(some, name), getattr(every, name), atol=1e-12)
+    assert len(first) < len(y) / 10
+    assert random_part(ratios[first], known[0], counts) == pytest.approx(random_part(ratios, known[0]))

@@ -38,6 +38,7 @@ def test_em_is_the_published_loop(stack, steps):
     np.testing.assert_allclose(found, [plain_em(bag, prior, steps) for bag in stack], atol=1e-10)
 
 
+@pytest.mark.no_cover
 @given(posteriors())
 def test_newton_and_a_very_long_em_find_the_same_prevalences(stack):
     k = stack.shape[-1]

@@ -203,6 +203,7 @@ def test_histograms_are_numpys(stack, bins):
     assert len(together) == 2 * (bins + 2 * bins + 5)
 
 
+@pytest.mark.same_lines
 @pytest.mark.parametrize("name", DIVERGENCES)
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_the_nearest_mixture_is_a_general_optimisers(name, k):

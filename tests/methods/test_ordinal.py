@@ -65,6 +65,7 @@ def test_the_likelihood_is_maximised_with_its_penalty(strength):
     assert loss(quantifier.predict(BAG)) <= least(loss, 4, np.full(4, 0.25)) + 1e-9
 
 
+@pytest.mark.same_lines
 @pytest.mark.parametrize("strength", [0.0, 0.01, 1.0, 100.0])
 @pytest.mark.parametrize("divergence", ["hellinger", "topsoe", "l2"])
 @pytest.mark.parametrize("k", [2, 3, 4, 5])

@@ -12,6 +12,7 @@ from tests.methods.test_counting import fixed_bag
 from tests.strategies import SEEDS, fixed_posteriors, prevalences
 
 
+@pytest.mark.no_cover
 @given(data=st.data())
 def test_weights_turn_the_training_shares_into_the_truth(data):
     k = data.draw(st.integers(2, 5))
@@ -37,6 +38,7 @@ def penalised(joint, target, rho):
     return min([*(one.fun for one in found), loss(np.zeros(len(target)))]), loss
 
 
+@pytest.mark.no_cover
 @given(seed=SEEDS, k=st.integers(2, 4), rho=st.sampled_from([0.003, 0.03, 0.1, 0.5]))
 def test_regularised_weights_minimise_the_published_objective(seed, k, rho):
     rng = np.random.default_rng(seed)

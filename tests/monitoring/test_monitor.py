@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from quanet import CC, EMQ, Gaussians, Monitor, load, save
+from quanet.bags import Merged
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 
 SOURCE = Gaussians()
@@ -30,6 +31,7 @@ def drawn(p, n, rng):
     return np.where(rng.random(n) < p, [[0.1], [0.9]], [[0.9], [0.1]]).T
 
 
+@pytest.mark.no_cover
 def test_steady_sources_raise_no_alarm_and_shifts_do_within_five_batches():
     rng = np.random.default_rng(0)
     false, delays = 0, []
@@ -143,6 +145,7 @@ def test_a_large_change_brings_its_own_variance():
     assert history.outside[10:, 1].mean() <= 0.15
 
 
+@pytest.mark.no_cover
 def test_the_band_holds_most_batches_of_a_steady_source_and_alarms_are_few():
     rng = np.random.default_rng(0)
     inside, false = [], 0
@@ -290,3 +293,21 @@ def test_unequal_weights_widen_a_monitors_interval(tmp_path):
     assert 1.5 < widths[1] / widths[0] < 5
     save(monitor, tmp_path / "monitor")
     np.testing.assert_array_equal(load(tmp_path / "monitor").history().lower, monitor.history().lower)
+
+
+def test_rows_that_stand_for_several_instances_count_as_these():
+    source = Gaussians(distance=3)
+    quantifier = EMQ().fit(*source.draw([0.5, 0.5], 400, rng=0))
+    every, few = Monitor(quantifier), Monitor(quantifier)
+    for number, share in enumerate([0.3] * 6 + [0.7] * 3):
+        read = quantifier.read(source.draw([1 - share, share], 60, rng=number)[0])
+        counts = np.arange(60) % 5 + 1
+        whole = every.update(read.take(np.repeat(np.arange(60), counts)))
+        merged = Merged(counts, counts.astype(float), np.zeros(60))
+        found = few.update(read, weights=counts, merged=merged)
+        assert found.n == whole.n == counts.sum()
+        assert found.effective_n is None
+        np.testing.assert_allclose(found.estimate, whole.estimate, atol=1e-6)
+        np.testing.assert_allclose(found.upper - found.lower, whole.upper - whole.lower, rtol=0.1)
+    assert found.alarm == whole.alarm
+    assert found.since == whole.since

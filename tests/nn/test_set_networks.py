@@ -73,6 +73,7 @@ NETWORKS = [
 every_forward_pass = pytest.mark.parametrize("build", NETWORKS, ids=NAMES)
 
 
+@pytest.mark.same_lines
 @every_network
 @pytest.mark.parametrize(("labels", "k"), [("integer", 4)])
 def test_set_networks_keep_the_contract(small, make, labels, k):
@@ -151,6 +152,7 @@ def test_batches_are_rows_of_their_classes():
         torch.testing.assert_close(rows[..., -1].mean(dim=1), truth[:, 1])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("make", MAKES[:3], ids=NAMES[:3])
 def test_it_learns_what_counting_gets_wrong(monkeypatch, make):
     monkeypatch.setattr(
@@ -166,6 +168,7 @@ def test_it_learns_what_counting_gets_wrong(monkeypatch, make):
     assert [epoch.number for epoch in network.history_] == list(range(5))
 
 
+@pytest.mark.no_cover
 def test_it_learns_three_classes(monkeypatch):
     monkeypatch.setattr(
         sets, "RECIPE", replace(sets.RECIPE, bags=30, sizes=(20, 100), batches=40, stop_sizes=(50, 100))
@@ -181,7 +184,8 @@ def test_it_learns_three_classes(monkeypatch):
     assert found < 0.7 * counted
 
 
-@pytest.mark.parametrize("make", MAKES[:3], ids=NAMES[:3])
+@pytest.mark.no_cover
+@pytest.mark.parametrize("make", [HistNetQ, DeepSets])
 def test_it_learns_which_classes_are_confused_with_which(monkeypatch, make):
     monkeypatch.setattr(
         sets, "RECIPE", replace(sets.RECIPE, bags=30, sizes=(50, 200), batches=40, stop_sizes=(100, 200))
@@ -204,6 +208,7 @@ def test_it_learns_which_classes_are_confused_with_which(monkeypatch, make):
     assert found < 1.15 * likely
 
 
+@pytest.mark.no_cover
 def test_the_highest_feature_shows_whether_a_class_is_there(monkeypatch):
     monkeypatch.setattr(sets, "RECIPE", replace(sets.RECIPE, bags=30, sizes=(20, 30), batches=40, stop_sizes=(15, 30)))
     network = DeepSets("precomputed", pooling="max", **QUICK | {"max_epochs": 5}).fit(ROWS, CODES)
@@ -231,6 +236,7 @@ def test_bags_of_one_and_of_very_many_instances_are_answered(small, monkeypatch,
     np.testing.assert_allclose(quantifier.predict_bags(ROWS, bags), whole, atol=1e-12)
 
 
+@pytest.mark.no_cover
 @every_network
 def test_a_large_bag_needs_little_more_than_its_rows(small, make):
     quantifier = make("precomputed", **QUICK).fit(ROWS, CODES)

@@ -1,3 +1,5 @@
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import torch
@@ -5,7 +7,8 @@ import torch
 from quanet.nn import token_vectors
 from quanet.nn.encoders import load_encoder
 
-pytest.importorskip("sentence_transformers")
+# Found, not imported: that takes seconds, and only the process that runs these tests needs it.
+pytestmark = pytest.mark.skipif(not find_spec("sentence_transformers"), reason="the extra transformers")
 
 
 @pytest.fixture(scope="module")

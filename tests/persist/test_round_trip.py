@@ -94,6 +94,7 @@ def test_a_frozen_classifier_comes_back_once(method, tmp_path):
         assert loaded.classifier_ is loaded.classifier
 
 
+@pytest.mark.same_lines
 @pytest.mark.parametrize(
     "classifier",
     [

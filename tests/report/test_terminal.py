@@ -22,6 +22,7 @@ def printed(shares, *, width=80, verbose=False):
     return captured.get()
 
 
+@pytest.mark.same_lines
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("k", [2, 3, 7])
 def test_answers_fit_their_screen_and_show_every_group(width, k):

@@ -75,6 +75,7 @@ def test_a_combined_quantifier_has_a_smaller_error():
     assert errors[1] < errors[0]
 
 
+@pytest.mark.same_lines
 @pytest.mark.parametrize("method", ["closed", "conformal", "bootstrap"])
 def test_pacc_has_about_the_width_of_maximum_likelihood(method):
     X, y = draw(0.5, 1500, 0)

@@ -164,6 +164,7 @@ def test_chosen_labels_make_all_together_from_the_groups_where_errors_differ():
     assert found.total[1, 0] <= truth.mean() <= found.total[2, 0]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("worse", [0.85, 0.6])
 def test_groups_with_labels_of_their_own_are_covered_whether_the_judge_errs_alike_or_not(worse):
     hits = []

@@ -4,8 +4,8 @@ import pytest
 from quanet import PACC, Gaussians, Inputs
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows.diff import compare_groups, join_readings, period_number
-from quanet.workflows.reading import GroupedInputs
 
 MONTHS = ("2023-11", "2023-12", "2024-01", "2024-03")
 

@@ -6,10 +6,10 @@ from sklearn.frozen import FrozenEstimator
 
 from quanet import APP, CC, EMQ, KMM, PACC, ByGroup, DyS, Gaussians, GridSearchQ, evaluate
 from quanet.errors import QuanetWarning
+from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows.drawing import Drawing, LabelledBags, draw_bags
 from quanet.workflows.evaluate import evaluate_model, posteriors_in
 from quanet.workflows.predict import estimate_shares
-from quanet.workflows.reading import GroupedInputs
 
 DRAWING = Drawing(bag_size=60, repeats=3)
 

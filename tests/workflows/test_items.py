@@ -10,10 +10,13 @@ from quanet.data.periods import Key
 from quanet.data.streams import TableSource
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.state import layout
+from quanet.state.batch_reader import BatchReader
+from quanet.state.state_reading import reading_of
 from quanet.uncertainty.adjusted_posteriors import AdjustedPosteriors
 from quanet.workflows.items import check_items, write_items
 from quanet.workflows.predict import estimate_shares
-from quanet.workflows.reading import read_source
+from quanet.workflows.reading import read_state
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +43,22 @@ CODES = np.repeat([0, 1], 150)
 def test_the_mean_of_a_group_is_its_estimate(fitted, pool, name):
     read = fitted[name].read(pool).values
     estimate = np.stack([fitted[name].predict(pool[g == CODES]) for g in (0, 1)])
-    adjusted = AdjustedPosteriors(fitted[name], read, CODES, estimate)[:300]
+    adjusted = AdjustedPosteriors(fitted[name], read, CODES, estimate).of(read, CODES)
     means = np.stack([adjusted[g == CODES].mean(axis=0) for g in (0, 1)])
     np.testing.assert_allclose(means, estimate, atol=1e-7)
     np.testing.assert_allclose(adjusted.sum(axis=1), 1)
 
 
+def adjust_all(quantifier, pool, estimate, weights=None):
+    """Posteriors of a pool that is one bag."""
+    read, codes = quantifier.read(pool).values, np.zeros(len(pool), dtype=int)
+    return AdjustedPosteriors(quantifier, read, codes, estimate, weights).of(read, codes)
+
+
 def test_emq_needs_no_more_than_the_rule_of_saerens(fitted, pool):
     emq = fitted["EMQ"]
     estimate = emq.predict(pool)
-    adjusted = AdjustedPosteriors(emq, emq.read(pool).values, np.zeros(300, dtype=int), estimate[None])[:300]
+    adjusted = adjust_all(emq, pool, estimate[None])
     joint = emq.represent(pool) / emq.prior_ * estimate
     np.testing.assert_allclose(adjusted, joint / joint.sum(axis=1, keepdims=True), atol=1e-6)
 
@@ -57,14 +66,13 @@ def test_emq_needs_no_more_than_the_rule_of_saerens(fitted, pool):
 def test_weights_weigh_the_mean(fitted, pool):
     emq, weights = fitted["EMQ"], np.arange(300) + 1.0
     wanted = np.array([[0.2, 0.5, 0.3]])
-    adjusted = AdjustedPosteriors(emq, emq.read(pool).values, np.zeros(300, dtype=int), wanted, weights)[:300]
+    adjusted = adjust_all(emq, pool, wanted, weights)
     np.testing.assert_allclose(weights @ adjusted / weights.sum(), wanted[0], atol=1e-7)
 
 
 def test_a_class_that_is_absent_stays_absent(fitted, pool):
     emq = fitted["EMQ"]
-    adjusted = AdjustedPosteriors(emq, emq.read(pool).values, np.zeros(300, dtype=int), np.array([[0.0, 0.5, 0.5]]))
-    assert adjusted[:300][:, 0].max() < 1e-6
+    assert adjust_all(emq, pool, np.array([[0.0, 0.5, 0.5]]))[:, 0].max() < 1e-6
 
 
 def test_a_quantifier_without_posteriors_says_nothing_about_single_instances(training):
@@ -86,10 +94,11 @@ def table(pool):
 def test_every_row_is_written_in_order_with_its_reason(fitted, table, tmp_path, ending):
     table.to_csv(tmp_path / "new.csv", index=False)
     source, keys = TableSource([tmp_path / "new.csv"]), [Key("shop", required=True)]
-    reading = read_source(fitted["EMQ"], source, InputColumns(features=("a", "b", "c")), keys=keys)
+    reader = BatchReader(fitted["EMQ"], InputColumns(features=("a", "b", "c")), keys=keys)
+    reading = reading_of(read_state(reader, source), fitted["EMQ"])
     shares = estimate_shares(fitted["EMQ"], reading, keys=keys, drift=False)
     path = tmp_path / f"items.{ending}"
-    assert write_items(path, fitted["EMQ"], source, reading, shares, keep=["id"]) == 300
+    assert write_items(path, reader, source, reading, shares, keep=["id"]) == 300
     readers = {
         "csv": pd.read_csv,
         "parquet": pd.read_parquet,
@@ -107,6 +116,21 @@ def test_every_row_is_written_in_order_with_its_reason(fitted, table, tmp_path, 
     means = used.groupby("shop")[["p_0", "p_1", "p_2"]].mean().to_numpy()
     np.testing.assert_allclose(means, shares.interval.estimate, atol=2e-6)
     assert (used["class"].astype(int) == used[["p_0", "p_1", "p_2"]].to_numpy().argmax(axis=1)).all()
+
+
+def test_above_the_cap_posteriors_agree_with_the_shares_of_all_rows(fitted, tmp_path, monkeypatch):
+    emq, inputs, pool = fitted["EMQ"], InputColumns(features=("a", "b", "c")), Gaussians(k=3)
+    for seed in range(4):
+        X, _ = pool.draw([0.6, 0.1, 0.3], 1000, rng=seed)
+        pd.DataFrame(X, columns=["a", "b", "c"]).to_parquet(tmp_path / f"{seed}.parquet")
+    source, reader = TableSource([tmp_path / "*.parquet"]), BatchReader(emq, inputs)
+    monkeypatch.setattr(layout, "MOST_ROWS", 1000)
+    reading = reading_of(read_state(reader, source), emq)
+    assert reading.merged is not None
+    shares = estimate_shares(emq, reading, drift=False)
+    assert write_items(tmp_path / "items.csv", reader, source, reading, shares) == 4000
+    means = pd.read_csv(tmp_path / "items.csv")[["p_0", "p_1", "p_2"]].to_numpy().mean(axis=0)
+    np.testing.assert_allclose(means, shares.total.estimate, atol=2e-3)
 
 
 def test_columns_are_checked_before_the_work(table, tmp_path):

@@ -10,13 +10,14 @@ from quanet.data.columns import match_labels
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource
+from quanet.diagnostics.contents import SomeTexts
 from quanet.errors import InvalidData
+from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows import predict as workflow
-from quanet.workflows import reading as reading_module
 from quanet.workflows.expected_errors import held_out_errors
 from quanet.workflows.labelled import read_labelled
 from quanet.workflows.predict import diagnose_reading, estimate_shares
-from quanet.workflows.reading import GroupedInputs, read_source
+from quanet.workflows.reading import read_source
 
 SOURCE = Gaussians()
 SIZES = {"few": 2, "many": 300, "one": 1, "some": 15, "strange": 200}
@@ -79,8 +80,8 @@ def of_films():
 
 def texts_of(quantifier, bags):
     reading = reading_of(quantifier, bags)
-    reading.texts = [text for bag in bags for text in bag]
-    reading.places = np.arange(len(reading.texts))
+    texts = [text for bag in bags for text in bag]
+    reading.some_texts = SomeTexts(texts, reading.instances.descriptions, reading.codes)
     return reading
 
 
@@ -128,7 +129,7 @@ def test_intervals_without_drift_have_no_states(of_films):
 def test_descriptions_are_read_chunk_by_chunk_and_stored_compactly(of_films, tmp_path, monkeypatch):
     texts = write(0.5, 300, np.random.default_rng(5))[0]
     (tmp_path / "new.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    monkeypatch.setattr("quanet.data.streams.MAX_CHARACTERS", 5000)
+    monkeypatch.setattr("quanet.data.table_chunks.MAX_CHARACTERS", 5000)
     found = read_source(of_films, TableSource([tmp_path / "new.jsonl"]), InputColumns("text")).instances
     assert found.descriptions.dtype == np.float16
     np.testing.assert_allclose(found.descriptions, of_films.read(texts).descriptions, rtol=2e-3, atol=2e-3)
@@ -225,17 +226,3 @@ def test_a_column_of_numbers_is_no_text(tmp_path):
     source = TableSource([tmp_path / "new.jsonl"])
     with pytest.raises(InvalidData, match=r"new\.jsonl, row 2: column 'text' contains 5, which is not text"):
         read_labelled(source, InputColumns("text"), "text")
-
-
-def test_every_text_of_a_stream_is_as_likely_to_be_kept(monkeypatch):
-    monkeypatch.setattr(reading_module, "MAX_TEXTS", 200)
-    some = reading_module._RandomTexts(np.random.default_rng(0))
-    texts = [f"text {i}" for i in range(4000)]
-    for start in range(0, 4000, 300):
-        some.add(texts[start : start + 300])
-    assert [texts[place] for place in some.places] == some.texts
-    assert len(set(some.texts)) == 200
-    assert abs(some.places.mean() - 2000) < 250
-    monkeypatch.setattr(reading_module, "MAX_LETTERS", 50)
-    some.add(["x" * 1000])
-    assert sum(map(len, some.texts)) <= 50

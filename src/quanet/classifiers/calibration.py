@@ -31,6 +31,7 @@ from scipy.special import expit, logit, softmax
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.parameters import one_of
+from quanet.simplex import log_softmax
 
 METHODS = ("platt", "temperature", "bcts", "vector", "nbvs")
 MIN_POSTERIOR = 1e-9  # before taking logarithms; exact zeros are smoothed first (`zero_floor`)
@@ -130,7 +131,7 @@ def _calibrated_loss(posteriors: FloatArray, codes: IntArray, floor: FloatArray 
     """Cross-entropy of labels under smoothed and calibrated posteriors."""
     logs = np.log(_clipped(posteriors, floor))
     scale, shift = _fit_softmax(logs, np.eye(logs.shape[1])[codes], "bcts")
-    return -float(_log_softmax(scale * logs + shift)[np.arange(len(codes)), codes].mean())
+    return -float(log_softmax(scale * logs + shift)[np.arange(len(codes)), codes].mean())
 
 
 def smooth_zeros(posteriors: FloatArray, floor: FloatArray | None) -> FloatArray:
@@ -168,7 +169,7 @@ def fit_weights(logits: Sequence[FloatArray], codes: IntArray) -> FloatArray:
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         weights, shift = parameters[:m], parameters[m:]
-        logs = _log_softmax(sum(w * z for w, z in zip(weights, logits, strict=True)) + shift)
+        logs = log_softmax(sum(w * z for w, z in zip(weights, logits, strict=True)) + shift)
         residual = (np.exp(logs) - truth) / n
         gradient = np.array([(residual * z).sum() for z in logits]) + RIDGE / n * weights
         value = (RIDGE * float(weights @ weights) / 2 - float((truth * logs).sum())) / n
@@ -192,7 +193,7 @@ def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[Fl
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         scale, shift = parameters[:scales], parameters[scales:]
-        logs = _log_softmax(scale * scores + (shift if len(shift) else 0))
+        logs = log_softmax(scale * scores + (shift if len(shift) else 0))
         residual = (np.exp(logs) - truth) / n
         by_class = (residual * scores).sum(axis=0)
         gradient = by_class if scales == k else np.atleast_1d(by_class.sum())
@@ -208,12 +209,6 @@ def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[Fl
     scale = np.broadcast_to(best[:scales], (k,)) / unit
     shift = best[scales:] - scale * centre if shifted else np.zeros(k)
     return scale, shift - shift.mean()
-
-
-def _log_softmax(scores: FloatArray) -> FloatArray:
-    """The numbers of scipy.special.log_softmax, (n, k) -> (n, k), in half the time if n is small."""
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 def _spread(scores: FloatArray) -> float:

@@ -4,21 +4,17 @@ A term is represented by its hash. Different terms sometimes share a hash, mostl
 is an array of numbers, small on disk and fast to look up.
 """
 
-import unicodedata
-from itertools import pairwise
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from quanet.arrays import IntArray
-from quanet.kernels.term_counts import SPACE, WORD, Numbers, count_terms, count_texts, weigh
+from quanet.classifiers.characters import characters, in_batches
+from quanet.classifiers.derived import derived
+from quanet.kernels.term_counts import MAX_CHARACTERS, Numbers, count_terms, count_texts, weigh
 
 MANY_TEXTS = 1000  # with at least this many, terms that occur in one or two texts are dropped
 MIN_BITS = 16
 MAX_BITS = 22  # of a hash; enough for the terms of 25,000 long reviews
-BATCH = 2**21  # characters processed at a time, to bound memory
-OTHER = 0  # a kind of characters, as WORD and SPACE
 
 
 class Terms:
@@ -29,7 +25,7 @@ class Terms:
     Parameters
     ----------
     unit : "words", n-grams of words; or "characters", n-grams of characters, within and across words.
-    longest : the largest n; n-grams of characters have at least two characters.
+    longest : the largest n; n-grams of characters have two to five characters.
     repeats : whether to count how often a text contains a term; otherwise every count is 1.
 
     Attributes
@@ -39,6 +35,7 @@ class Terms:
     """
 
     def __init__(self, unit: str, longest: int, *, repeats: bool = True) -> None:
+        assert unit == "words" or longest <= MAX_CHARACTERS
         self.unit = unit
         self.longest = longest
         self.repeats = repeats
@@ -63,10 +60,8 @@ class Terms:
 
     def transform(self, texts: list[str]) -> csr_matrix:
         """Weights of terms in texts: (n, d), float32; columns are not sorted within a row."""
-        column = np.full(2**self.bits, -1, dtype=np.int32)
-        column[self.hashes] = np.arange(len(self.hashes), dtype=np.int32)
-        parts = [self._counted(batch, column) for batch in in_batches(texts)]
-        ends = np.cumsum([0, *(length for part in parts for length in part[2])])
+        parts = [self._counted(batch, self.columns) for batch in in_batches(texts)]
+        ends = np.concatenate([[0], np.cumsum(np.concatenate([part[2] for part in parts]))])
         indices, data = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1], dtype=np.float32)
         filled = ends[-1]
         while parts:  # from the last one, each freed at once, to save memory
@@ -76,6 +71,17 @@ class Terms:
             filled = start
         weigh(data, indices, ends, self.idf)
         return csr_matrix((data, indices, ends), shape=(len(texts), len(self.hashes)))
+
+    @property
+    def columns(self) -> Numbers:
+        """(2**bits,) the column of each hash: its position in `hashes`, or d if it is not there."""
+
+        def compute() -> Numbers:
+            columns = np.full(2**self.bits, len(self.hashes), dtype=np.int32)
+            columns[self.hashes] = np.arange(len(self.hashes), dtype=np.int32)
+            return columns
+
+        return derived(self, "columns", (self.hashes, self.bits), compute)
 
     def as_new(self, matrix: csr_matrix, held_out: IntArray) -> csr_matrix:
         """Rows `held_out` of the training matrix, as if the terms had been fitted without them.
@@ -92,7 +98,7 @@ class Terms:
         rows.data /= np.repeat(lengths, np.diff(rows.indptr))
         return rows
 
-    def _counted(self, texts: list[str], column: IntArray) -> tuple[Numbers, Numbers, IntArray]:
+    def _counted(self, texts: list[str], column: Numbers) -> tuple[Numbers, Numbers, IntArray]:
         """Columns and counts of the terms of all texts, and the number of terms in each text."""
         points, starts, kinds = characters(texts)
         size = (len(points) + 2 * len(texts)) * self.longest
@@ -102,29 +108,3 @@ class Terms:
         how = self.unit == "words", self.repeats
         count_terms(*how, points, starts, kinds, self.longest, self.bits, column, place, indices, counts, ends)
         return indices[: ends[-1]].copy(), counts[: ends[-1]].copy(), np.diff(ends)
-
-
-def in_batches(texts: list[str]) -> list[list[str]]:
-    """Consecutive texts in batches of bounded length; one empty batch if there are no texts."""
-    ends = np.cumsum([len(text) for text in texts]) // BATCH
-    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(texts)]
-    return [texts[start:stop] for start, stop in pairwise(cuts)]
-
-
-def characters(texts: list[str]) -> tuple[NDArray[np.uint32], IntArray, NDArray[np.uint8]]:
-    """The concatenated texts in lower case, the start of each text, and the kind of each character."""
-    lowered = [text.lower() for text in texts]
-    starts = np.cumsum([0, *(len(text) for text in lowered)])
-    points = np.frombuffer("".join(lowered).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    used = np.bincount(points) if len(points) else np.zeros(1, dtype=int)
-    kinds = np.zeros(len(used), dtype=np.uint8)
-    for point in np.flatnonzero(used).tolist():
-        kinds[point] = _kind(chr(point))
-    return points, starts, kinds[points]
-
-
-def _kind(character: str) -> int:
-    if character.isspace():
-        return SPACE
-    # Marks are vowels in Indic scripts, and accents in decomposed Unicode.
-    return WORD if character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M" else OTHER

@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers.calibration import fit_weights
+from quanet.classifiers.characters import Characters, characters, in_batches
 from quanet.classifiers.logistic import Floats, fit_logistic, scores, sums
 from quanet.classifiers.meaning import fit_meaning
-from quanet.classifiers.terms import MANY_TEXTS, Terms, in_batches
+from quanet.classifiers.projection import project_terms
+from quanet.classifiers.terms import MANY_TEXTS, Terms
 from quanet.data.instances import check_texts as check_texts
 from quanet.data.instances import is_text as is_text
 from quanet.errors import InvalidData, InvalidSetting
@@ -149,9 +151,8 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         ]
 
     def predict_proba(self, X: Iterable[str]) -> FloatArray:
-        """Posteriors (n, k), in the order of `classes_`."""
-        units = {VIEWS[view] for view in self.views}
-        return np.concatenate([self._classify(matrices) for matrices in self._matrices(X, units)])
+        """Posteriors (n, k), in the order of `classes_`. Those of a text do not depend on the other texts."""
+        return np.concatenate([self._classify(*batch)[0] for batch in self._batches(X)])
 
     def predict(self, X: Iterable[str]) -> LabelArray:
         """The most probable class of each text (n,)."""
@@ -159,30 +160,38 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def transform(self, X: Iterable[str]) -> FloatArray:
         """Embeddings (n, embedding_size), with fewer columns if the training texts have fewer terms."""
-        return np.concatenate([self._embed(matrices) for matrices in self._matrices(X, {"words"})])
+        parts = [
+            project_terms(self.terms_["words"], read, (), self.directions_, by_term=False)[1]
+            for _, read in self._batches(X)
+        ]
+        return np.concatenate(parts).astype(float)
 
     def read(self, X: Iterable[str]) -> tuple[FloatArray, FloatArray]:
         """`predict_proba` and `transform` in one pass over the texts."""
-        units = {"words", *(VIEWS[view] for view in self.views)}
-        parts = [(self._classify(matrices), self._embed(matrices)) for matrices in self._matrices(X, units)]
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        parts = [self._classify(*batch, embed=True) for batch in self._batches(X)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]).astype(float)
 
-    def _matrices(self, X: Iterable[str], units: set[str]) -> Iterator[dict[str, csr_matrix]]:
-        """Weighted terms of the texts, batch by batch, in bounded memory."""
+    def _batches(self, X: Iterable[str]) -> Iterator[tuple[list[str], Characters]]:
+        """Texts and their characters, batch by batch, in bounded memory."""
         check_is_fitted(self, "weights_")
         for batch in in_batches(check_texts(X)):
-            yield {unit: self.terms_[unit].transform(batch) for unit in units}
+            yield batch, characters(batch)
 
-    def _classify(self, matrices: dict[str, csr_matrix]) -> FloatArray:
-        parts = (
-            self.shares_[view] * scores(matrices[VIEWS[view]], weights).astype(float)
-            for view, weights in self.weights_.items()
-        )
-        return _posteriors(sum(parts, np.zeros(1)))
-
-    def _embed(self, matrices: dict[str, csr_matrix]) -> FloatArray:
-        frequent = matrices["words"][:, : self.directions_.shape[1]]
-        return np.asarray(frequent @ self.directions_.T, dtype=float)
+    def _classify(self, texts: list[str], read: Characters, *, embed: bool = False) -> tuple[FloatArray, Floats]:
+        """Posteriors (n, k) and, if `embed`, embeddings (n, e)."""
+        logits: FloatArray = np.zeros(1)
+        embedding: Floats = np.empty((len(texts), 0), dtype=np.float32)
+        for unit, terms in self.terms_.items():
+            views = [(self.shares_[view], weights) for view, weights in self.weights_.items() if VIEWS[view] == unit]
+            if unit == "tokens":
+                rows = terms.transform(texts)
+                logits = sum((share * scores(rows, weights).astype(float) for share, weights in views), logits)
+            elif unit == "words" and embed:
+                found, embedding = project_terms(terms, read, views, self.directions_, by_term=False)
+                logits = logits + found if views else logits
+            elif views:
+                logits = logits + project_terms(terms, read, views)[0]
+        return _posteriors(logits), embedding
 
     def _fit_embedding(self, matrix: csr_matrix) -> None:
         frequent = matrix[:, :EMBEDDED_TERMS]

@@ -92,6 +92,7 @@ def compare(
 
     quanet compare train.csv test.csv --methods all --protocol by:product
     """
+    from quanet.data.addresses import without_credentials
     from quanet.data.streams import TableSource
     from quanet.report.compare import summarize_comparison
     from quanet.simplex import classes_of
@@ -106,6 +107,7 @@ def compare(
     check_outputs(output, report=report, force=force)
     with warnings_as_lines():
         sources = TableSource([train], encoding=encoding), TableSource([test], encoding=encoding)
+        train, test = map(without_credentials, (train, test))
         columns = choose_columns(sources[0], text, label)
         training, pool = labelled_pools(
             *sources, columns, drawing.key, date_format, normalize=normalize_labels, given=given

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
+from quanet.data.addresses import without_credentials
+
 if TYPE_CHECKING:
     from quanet.report.summary import Summary
 
@@ -62,12 +64,14 @@ def configure(*, quiet: bool | None = None, verbose: bool | None = None, color: 
 def one_line(message: str) -> str:
     r"""A message with line breaks and other control characters escaped, since file names may contain them.
 
+    Addresses have no credentials.
+
     Examples
     --------
     >>> one_line("no file a\nb.csv")
     'no file a\\nb.csv'
     """
-    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), message)
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), without_credentials(message))
 
 
 def note(message: str) -> None:
@@ -261,5 +265,5 @@ def command_settings() -> list[tuple[str, str]]:
 
 
 def command_line() -> str:
-    """The command, quoted for a shell."""
-    return shlex.join(["quanet", *sys.argv[1:]])
+    """The command, quoted for a shell, without credentials."""
+    return shlex.join(["quanet", *map(without_credentials, sys.argv[1:])])

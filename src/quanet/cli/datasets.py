@@ -123,12 +123,12 @@ def show(
 
 def _parts(data: str, *, text: str | None, label: str, encoding: str) -> "tuple[str, dict[str, Dataset | BagFiles]]":
     """The parts of a dataset; a single file is one part."""
+    from quanet.data.file_names import split_address
     from quanet.data.loading import load_dataset, read_part
     from quanet.data.reviews import is_dated
-    from quanet.data.table_rows import split_address
 
     path, _ = split_address(data)
-    if path.is_file() and not (path.suffix == ".txt" and is_dated(path)):
+    if path.is_file() and not (path.suffix == ".txt" and is_dated(str(path))):
         return escape(data), {"all": read_part(data, text=text, label=label, encoding=encoding)}
     loaded: TrainTest = load_dataset(data, text=text, label=label, encoding=encoding, download=False)
     stand_in = f", {loaded.stand_in}" if loaded.stand_in else ""

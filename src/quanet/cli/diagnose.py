@@ -2,7 +2,8 @@
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
-from quanet.cli.model_folder import describe_model, find_inputs, load_model, read_grouped
+from quanet.cli.group_files import open_files
+from quanet.cli.model_folder import describe_model, load_model
 from quanet.cli.options import (
     AnswerFormat,
     By,
@@ -53,9 +54,10 @@ def diagnose(
 
     quanet diagnose model new.csv --by product --report diagnosis.html
     """
-    from quanet.data.streams import TableSource
+    from quanet.data.addresses import without_credentials
     from quanet.report.diagnose import summarize_trust
     from quanet.workflows.diagnose import judge_trust
+    from quanet.workflows.merge import is_state
     from quanet.workflows.predict import estimate_shares
 
     check_level(level)
@@ -65,11 +67,10 @@ def diagnose(
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
-        source = TableSource(files, encoding=encoding)
-        others = [*(key.column for key in keys), *([weight] if weight else [])]
-        source.check(others)
-        inputs = find_inputs(source, facts, text, exclude=others)
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, weight=weight)
+        data = open_files(
+            quantifier, facts, files, keys, text=text, weight=weight, date_format=date_format, encoding=encoding
+        )
+        reading = data.read()
         with progress("Checking"):
             shares = estimate_shares(
                 quantifier,
@@ -77,10 +78,11 @@ def diagnose(
                 keys=keys,
                 level=level,
                 seed=seed,
-                source=source.name,
+                source=data.name,
                 model=describe_model(model, facts, quantifier),
             )
-    trust = judge_trust(shares, model=str(model), files=files, by=by or [])
+    rows = [without_credentials(file) for file in files if not is_state(file)]  # states have no rows to label
+    trust = judge_trust(shares, model=str(model), files=rows or ["FILES"], by=by or [])
     summary = summarize_trust(trust, settings=command_settings(), focus=show)
     write_report(summary, report)
     write_answer(summary, form, output)

@@ -39,7 +39,7 @@ from quanet.cli.options import (
 if TYPE_CHECKING:
     from quanet.base import Quantifier
     from quanet.data.periods import Key
-    from quanet.workflows.reading import GroupedInputs
+    from quanet.state.grouped_inputs import GroupedInputs
 
 ENDINGS = {".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".gz", ".xlsx"}
 
@@ -166,7 +166,9 @@ def _check_sides(
         raise typer.BadParameter(
             "One file has only one side. Give two files, or group its rows with --by.", param_hint="FILES"
         )
-    known = [str(Path(one).resolve()) if one != "-" else one for one in files]
+    from quanet.data.file_names import identity_of
+
+    known = list(map(identity_of, files))
     twice = next((one for one, path in zip(files, known, strict=True) if known.count(path) > 1), None)
     if twice is not None:
         raise typer.BadParameter(f"{twice} is given twice. Give different files.", param_hint="FILES")
@@ -207,10 +209,12 @@ def side_names(files: Sequence[str]) -> list[str]:
     >>> side_names(["data/2016.csv.gz", "data/2017.csv"]), side_names(["a/new.csv", "b/new.csv"])
     (['2016', '2017'], ['a/new.csv', 'b/new.csv'])
     """
-    short = []
-    for one in files:
+    from quanet.data.addresses import without_credentials
+
+    short, names = [], list(map(without_credentials, files))
+    for one in names:
         path = Path(one)
         while path.suffix.lower() in ENDINGS:
             path = path.with_suffix("")
         short.append("standard input" if one == "-" else path.name)
-    return short if len(set(short)) == len(short) else list(files)
+    return short if len(set(short)) == len(short) else names

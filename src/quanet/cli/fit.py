@@ -174,7 +174,7 @@ def fit(
             training = train(
                 quantifier,
                 data,
-                files=tuple(map(str, source.files)),
+                files=tuple(source.names),
                 inputs=inputs,
                 label=label,
                 names=given,

@@ -166,7 +166,7 @@ def check_sheet(path: Path) -> None:
 
 def check_files(source: "TableSource") -> None:
     """Raise if the files cannot be read twice."""
-    from quanet.data.table_rows import STDIN
+    from quanet.data.file_names import STDIN
     from quanet.errors import InvalidSetting
 
     if STDIN in source.files:

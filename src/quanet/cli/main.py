@@ -25,6 +25,7 @@ from quanet.cli.diff import diff
 from quanet.cli.evaluate import evaluate
 from quanet.cli.fit import fit
 from quanet.cli.info import info
+from quanet.cli.merge import merge
 from quanet.cli.methods import methods
 from quanet.cli.monitor import monitor
 from quanet.cli.predict import predict
@@ -209,7 +210,7 @@ app = typer.Typer(
 )
 # Commands by goal, in the order of the help; a new command is added to its goal.
 GOALS: dict[str, tuple[Any, ...]] = {
-    "Estimate": (fit, predict, diff),
+    "Estimate": (fit, predict, diff, merge),
     "Check and trust": (check, diagnose, evaluate),
     "Labels and judges": (label.app, refine, correct),
     "Watch": (monitor,),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
     from quanet.data.streams import TableSource
-    from quanet.workflows.reading import GroupedInputs
+    from quanet.state.grouped_inputs import GroupedInputs
 
 
 def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quantifier", dict[str, Any]]:
@@ -21,10 +21,11 @@ def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quant
 
     Its classes have the names given with --names, or else those saved by `quanet fit --names`. They are also in the
     facts as "class_names" (`ClassNames`): ``shown`` turns labels of a file into these names, ``find`` checks --class.
+    "digest" identifies the model.
     """
     from quanet.base import Quantifier
     from quanet.errors import InvalidModel
-    from quanet.persist.load import facts_of, load
+    from quanet.persist.load import facts_of, load, model_digest
 
     given = check_names(names)
     facts = facts_of(folder)
@@ -35,6 +36,7 @@ def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quant
         loaded.training_hashes_ = hashes
     if not isinstance(loaded, Quantifier):
         raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
+    facts["digest"] = model_digest(folder)
     facts["class_names"] = name_classes(loaded.classes_, given, facts.get("names"))
     return facts["class_names"].rename(loaded), facts
 
@@ -48,26 +50,12 @@ def find_inputs(
     exclude: Sequence[str] = (),
 ) -> "InputColumns":
     """The columns given, or those the model was trained on, or the only text column that is not excluded."""
-    from quanet.data.columns import UnclearColumn, check_columns, find_text
-    from quanet.data.instances import InputColumns
+    from quanet.workflows.model_inputs import choose_inputs
 
-    names = split_names(features) or facts.get("features") or []
-    if names and text is None:
-        check_columns(names, source.columns, source.name)
-        return InputColumns(features=tuple(names))
-    trained_on = facts.get("text")
-    if text is None and trained_on in source.columns:
-        return InputColumns(trained_on)
-    try:
-        column = find_text(source, text, besides=[*exclude, facts.get("label", "")])
-    except UnclearColumn:
-        if trained_on:
-            check_columns([trained_on], source.columns, source.name)  # its message is more helpful
-        raise
-    if column.guessed:
-        why = f", since {trained_on!r} is missing" if trained_on else ""
-        note(f"{source.name}: text column {column.name!r} (detected{why})")
-    return InputColumns(column.name)
+    inputs, found = choose_inputs(source, facts, text, split_names(features), exclude=exclude)
+    if found:
+        note(found)
+    return inputs
 
 
 def read_grouped(
@@ -97,15 +85,18 @@ def read_grouped(
     with progress(f"Reading {source.name}", source.size) as update:
         source.follow = update
         reading = read_source(quantifier, source, inputs, keys=keys, form=date_format, weight=weight, label=label)
+    note_rows(reading, source.rows, f"{source.name}: " if named else "", missing=missing)
+    return reading
+
+
+def note_rows(reading: "GroupedInputs", rows: int, name: str = "", *, missing: str = "no group") -> None:
+    """Print how many of the rows are used, and why others are not."""
     reasons = {"no group": missing}
     skipped = ", ".join(f"{number:,} skipped ({reasons.get(why, why)})" for why, number in reading.skipped.items())
     groups = f" in {len(reading.groups):,} groups" if reading.groups[0] and missing != "no label" else ""
-    name = f"{source.name}: " if named else ""
-    note(f"{name}{len(reading.instances):,} of {source.rows:,} rows{groups}{': ' + skipped if skipped else ''}")
-    unseen = 0 if reading.weights is None else int((reading.weights == 0).sum())
-    if unseen:
-        note(f"{unseen:,} rows have weight 0 in column {weight!r} and do not count.")
-    return reading
+    note(f"{name}{reading.total:,} of {rows:,} rows{groups}{': ' + skipped if skipped else ''}")
+    if reading.without_weight:
+        note(f"{reading.without_weight:,} rows have weight 0 in column {reading.weight!r} and do not count.")
 
 
 def describe_model(folder: Path, facts: dict[str, Any], quantifier: "Quantifier") -> dict[str, Any]:

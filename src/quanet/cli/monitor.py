@@ -7,8 +7,10 @@ import typer
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
+from quanet.cli.engine_options import Engine, EngineName, Workers, choose_engine
 from quanet.cli.fail_over import Bound, FailBound, FailOver, check_bound
-from quanet.cli.model_folder import find_inputs, load_model, read_grouped
+from quanet.cli.group_files import open_files
+from quanet.cli.model_folder import load_model
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -23,11 +25,14 @@ from quanet.cli.options import (
     Output,
     OutputFormat,
     Report,
+    SaveState,
     ShowClass,
+    SkipBadFiles,
     Text,
     Weight,
     check_level,
     check_outputs,
+    check_state_file,
     choose_format,
     parse_keys,
 )
@@ -99,8 +104,12 @@ def monitor(
     weight: Weight = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    engine: Engine = EngineName.local,
+    workers: Workers = None,
+    skip_bad_files: SkipBadFiles = False,
     form: AnswerFormat = None,
     output: Output = None,
+    save_state: SaveState = None,
     report: Report = None,
     force: Force = False,
 ) -> None:
@@ -120,14 +129,15 @@ def monitor(
 
     quanet monitor model/ stream.csv --by date:week --class negative --fail-over 0.3
     """
-    from quanet.data.streams import TableSource
     from quanet.report.monitor import summarize_monitor
-    from quanet.workflows.monitor import make_batches, monitor_batches
+    from quanet.workflows.monitor import monitor_batches, read_batches
 
     (key,) = parse_keys([by])
     check_level(0.95 if level is None else level)
+    choice = choose_engine(model, engine, workers)
     form = choose_format(form, output)
-    check_outputs(output, plot=plot, report=report, force=force)
+    check_state_file(save_state)
+    check_outputs(output, save_state, plot=plot, report=report, force=force)
     asked = {"level": level, "window": window, "half_life": half_life, "tolerance": tolerance}
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
@@ -137,23 +147,31 @@ def monitor(
         if restart:
             _restart(watch)
         show = check_class(show, classes)
-        source = TableSource(files, encoding=encoding)
-        others = [key.column, *([weight] if weight else [])]
-        source.check(others)
-        inputs = find_inputs(source, facts, text, exclude=others)
-        reading = read_grouped(
-            quantifier, source, inputs, [key.as_required()], date_format, missing="no date", weight=weight
+        data = open_files(
+            quantifier,
+            facts,
+            files,
+            [key.as_required()],
+            text=text,
+            weight=weight,
+            date_format=date_format,
+            encoding=encoding,
+            skip_bad=skip_bad_files,
         )
-        batches, messages = make_batches(key, reading.groups, reading.codes)
+        reading = data.read(missing="no date", engine=choice, save=save_state)
+        batches, messages = read_batches(key, reading)
         for message in messages:
             note(message)
         with progress(f"Monitoring {len(batches):,} batches"):
-            run = monitor_batches(watch, reading.instances, batches, weights=reading.weights, weight=reading.weight)
+            weights, merged = reading.row_weights, reading.merged
+            run = monitor_batches(
+                watch, reading.instances, batches, weights=weights, merged=merged, weight=reading.weight
+            )
             run = run.with_classes(classes.names)
         if state is not None:
             _save(watch, state, model)
     _print_batches(run, state)
-    summary = summarize_monitor(run, settings=command_settings(), focus=show)
+    summary = summarize_monitor(run, settings=command_settings(), focus=show).with_bad_files(data.bad_files)
     if form is not OutputFormat.table or output is not None:
         note(summary.answer)
     if plot is not None:

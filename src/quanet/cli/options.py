@@ -69,8 +69,17 @@ Files = Annotated[
     typer.Argument(
         metavar="FILES",
         help="CSV, TSV, JSON, Parquet or Excel files, SQLite or DuckDB databases; FILE#NAME for a sheet or table, "
-        "'FILE#select ...' for a query; a quoted pattern; or - for standard input.",
+        "'FILE#select ...' for a query; an address such as s3://bucket/new.csv; a quoted pattern; or - for standard "
+        "input.",
         show_default=False,
+    ),
+]
+SkipBadFiles = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad-files",
+        help="Skip and report files that cannot be read or have other columns or types.",
+        rich_help_panel=COLUMNS,
     ),
 ]
 Text = Annotated[
@@ -153,6 +162,14 @@ Report = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.", rich_help_panel=OUTPUT),
 ]
+SaveState = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Save what was read as a state (.arrow), so that it need not be read again.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 AnswerFormat = Annotated[
     OutputFormat | None,
     typer.Option(
@@ -213,6 +230,12 @@ def _check_new(path: Path, *, force: bool) -> None:
         raise InvalidSetting(f"{path} already exists. Choose another name, or overwrite it with --force.")
     if not path.parent.is_dir():
         raise InvalidSetting(f"Folder {path.parent} does not exist, so {path.name} cannot be written. Create it first.")
+
+
+def check_state_file(path: Path | None, option: str = "--save-state") -> None:
+    """Check that a file for a state ends in .arrow; else a usage error."""
+    if path is not None and path.suffix.lower() != ".arrow":
+        raise typer.BadParameter(f"{path} does not end in .arrow.", param_hint=option)
 
 
 def check_level(level: float) -> float:

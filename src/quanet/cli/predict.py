@@ -7,7 +7,9 @@ import typer
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warn, warnings_as_lines, write_answer, write_report
-from quanet.cli.model_folder import describe_model, find_inputs, load_model, read_grouped
+from quanet.cli.engine_options import Engine, EngineName, Workers, choose_engine
+from quanet.cli.group_files import open_files
+from quanet.cli.model_folder import describe_model, load_model
 from quanet.cli.options import (
     COLUMNS,
     OUTPUT,
@@ -23,12 +25,15 @@ from quanet.cli.options import (
     NoDrift,
     Output,
     Report,
+    SaveState,
     Seed,
     ShowClass,
+    SkipBadFiles,
     Text,
     Weight,
     check_level,
     check_outputs,
+    check_state_file,
     choose_format,
     parse_keys,
     split_names,
@@ -37,7 +42,7 @@ from quanet.errors import brief
 
 if TYPE_CHECKING:
     from quanet.data.class_names import ClassNames
-    from quanet.workflows.reading import GroupedInputs
+    from quanet.state.grouped_inputs import GroupedInputs
 
 
 def predict(
@@ -56,6 +61,9 @@ def predict(
     weight: Weight = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    engine: Engine = EngineName.local,
+    workers: Workers = None,
+    skip_bad_files: SkipBadFiles = False,
     level: Level = 0.95,
     seed: Seed = 0,
     no_drift: NoDrift = False,
@@ -85,6 +93,7 @@ def predict(
             metavar="COLUMN", help="Column to copy to --items, such as id. Repeatable.", rich_help_panel=OUTPUT
         ),
     ] = None,
+    save_state: SaveState = None,
     report: Report = None,
     force: Force = False,
 ) -> None:
@@ -103,17 +112,22 @@ def predict(
 
     quanet predict model new.csv --by product --items items.parquet --keep id
 
+    quanet predict model 's3://bucket/reviews/*.parquet' --by date:month --engine ray
+
     zcat new.jsonl.gz | quanet predict model - --format csv > shares.csv
+
+    quanet predict model days.arrow today.csv --by date:day --save-state days.arrow --force
     """
-    from quanet.data.streams import TableSource
     from quanet.report.predict import summarize_shares
     from quanet.workflows.items import check_items, write_items
     from quanet.workflows.predict import estimate_shares
 
     check_level(level)
     form = choose_format(form, output)
-    check_outputs(output, items, plot=plot, report=report, force=force)
+    check_state_file(save_state)
+    check_outputs(output, items, save_state, plot=plot, report=report, force=force)
     keys, kept = parse_keys(by or []), split_names(keep)
+    choice = choose_engine(model, engine, workers)
     if items is not None:
         _check_items(items)
     elif kept:
@@ -121,15 +135,22 @@ def predict(
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
-        source = TableSource(files, encoding=encoding)
-        others = [*(key.column for key in keys), *([weight] if weight else [])]
-        source.check(others)
+        data = open_files(
+            quantifier,
+            facts,
+            files,
+            keys,
+            text=text,
+            features=features,
+            weight=weight,
+            date_format=date_format,
+            encoding=encoding,
+            skip_bad=skip_bad_files,
+        )
         if items is not None:
-            check_items(source, kept, [key.column for key in keys], quantifier.classes_)
-        inputs = find_inputs(source, facts, text, features, exclude=others)
-        label = facts.get("label") if facts.get("label") in source.columns else None
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, weight=weight, label=label)
-        _warn_of_labels(reading, facts["class_names"], label)
+            check_items(data.tables("--items"), kept, [key.column for key in keys], quantifier.classes_)
+        reading = data.read(engine=choice, save=save_state)
+        _warn_of_labels(reading, facts["class_names"], facts.get("label"))
         with progress("Estimating") as update:
             shares = estimate_shares(
                 quantifier,
@@ -138,21 +159,22 @@ def predict(
                 level=level,
                 seed=seed,
                 drift=not no_drift,
-                source=source.name,
+                source=data.name,
                 model=describe_model(model, facts, quantifier),
                 progress=lambda what: update(None, f"Estimating: {what}"),
             )
     if items is not None:
-        with progress(f"Writing {items}"):
-            source.follow = None
-            number = write_items(items, quantifier, source, reading, shares, keep=kept)
+        source = data.tables("--items")
+        with progress(f"Writing {items}", source.size) as update:
+            source.follow = update
+            number = write_items(items, data.reader, source, reading, shares, keep=kept)
         note(f"Items: {items} ({number:,} rows)")
     if plot is not None:
         from quanet.report.charts import save_figure, trend_figure
 
         save_figure(trend_figure(shares, focus=show), plot)
         note(f"Chart: {plot}")
-    summary = summarize_shares(shares, settings=command_settings(), focus=show)
+    summary = summarize_shares(shares, settings=command_settings(), focus=show).with_bad_files(data.bad_files)
     write_report(summary, report)
     write_answer(summary, form, output)
 

@@ -6,9 +6,10 @@ import typer
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
+from quanet.cli.group_files import open_files
 from quanet.cli.label import check_files
 from quanet.cli.labels import settle_labels
-from quanet.cli.model_folder import describe_model, find_inputs, load_model, read_grouped
+from quanet.cli.model_folder import describe_model, load_model
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -36,8 +37,8 @@ from quanet.cli.options import (
 
 if TYPE_CHECKING:
     from quanet.data.class_names import ClassNames
-    from quanet.data.instances import InputColumns
     from quanet.data.streams import TableSource
+    from quanet.state.batch_reader import BatchReader
     from quanet.workflows.label_sheet import GivenLabels
 
 
@@ -102,22 +103,24 @@ def refine(
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
-        source = TableSource(files, encoding=encoding)
-        check_files(source)
         column = label or facts.get("label") or "label"
         if labels is None and not at_random:
             raise InvalidSetting(
                 "Labels of rows that somebody has picked would mislead. Choose the rows with quanet label plan and "
                 "pass the sheet with --labels; or add --random if the labelled rows were drawn at random."
             )
-        inputs = find_inputs(source, facts, text, exclude=[key.column for key in keys])
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, weight=weight)
+        data = open_files(
+            quantifier, facts, files, keys, text=text, weight=weight, date_format=date_format, encoding=encoding
+        )
+        source, reader = data.tables("quanet refine"), data.reader
+        check_files(source)
+        reading = data.read()
         sheet = None if labels is None else TableSource([labels], encoding=encoding)
-        given = _read_labels(sheet, source, inputs, column, at_random=at_random)
+        given = _read_labels(sheet, source, reader, column, at_random=at_random)
         given = _named(given, facts["class_names"], normalize=normalize_labels)
         with progress("Refining") as update:
             refined = refine_shares(
-                quantifier,
+                reader,
                 reading,
                 given,
                 keys=keys,
@@ -134,13 +137,13 @@ def refine(
 
 
 def _read_labels(
-    sheet: "TableSource | None", source: "TableSource", inputs: "InputColumns", column: str, *, at_random: bool
+    sheet: "TableSource | None", source: "TableSource", reader: "BatchReader", column: str, *, at_random: bool
 ) -> "GivenLabels":
     from quanet.workflows.label_sheet import labels_in_source, read_sheet
 
     if sheet is not None:
-        return read_sheet(sheet, source, inputs, column, at_random=at_random)
-    return labels_in_source(source, column)
+        return read_sheet(sheet, source, reader.inputs, column, columns=reader.columns, at_random=at_random)
+    return labels_in_source(source, column, reader.columns)
 
 
 def _named(given: "GivenLabels", classes: "ClassNames", *, normalize: bool) -> "GivenLabels":

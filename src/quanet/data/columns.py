@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, LabelArray
-from quanet.bags import LARGEST_WEIGHT
+from quanet.arrays import LARGEST_WEIGHT, FloatArray, LabelArray
 from quanet.errors import InvalidData, brief
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import as_number
-from quanet.data.periods import COARSE, Key, too_coarse
+from quanet.data.periods import COARSE, MONTH, YEAR, Key, too_coarse
 from quanet.errors import Detected, InvalidData, brief
 
 if TYPE_CHECKING:
@@ -160,3 +160,15 @@ def _fits(values: list[Any], form: str) -> tuple[date, ...]:
     with suppress(ValueError, OverflowError):
         return tuple(read_day(value, form) for value in values)
     return ()
+
+
+def date_problem(cell: Any, period: str, form: str | None) -> str:
+    """Why a date cannot be parsed, and what to do."""
+    text = str(cell).strip() if isinstance(cell, str | int) else ""
+    coarse = "month" if MONTH.fullmatch(text) else "year" if YEAR.fullmatch(text) else ""
+    if coarse and form is None and period not in COARSE[coarse]:
+        return too_coarse(coarse, period)
+    wanted = f"a date in the format {form}" if form else "a date in ISO 8601, such as 2024-05-31"
+    formats = [f"'{found}'" for found in fitting_formats(text) if found != form][:3]
+    advice = f"Set --date-format: {' or '.join(formats)}." if formats else "Correct it, or set --date-format."
+    return f"is not {wanted}. {advice}"

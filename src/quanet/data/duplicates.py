@@ -40,14 +40,17 @@ def normalize_text(text: str) -> str:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-    return " ".join(text.casefold().split())
+    text = text.casefold()
+    if text.isprintable() and "  " not in text and text == text.strip():  # all white space is single blanks
+        return text
+    return " ".join(text.split())
 
 
 def hash_texts(texts: list[str]) -> Hashes:
     """A hash of every text (n,), equal for copies and in every process."""
-    digests = (
-        hashlib.blake2b(normalize_text(text).encode(errors="surrogatepass"), digest_size=8).digest() for text in texts
-    )
+    digests = [
+        hashlib.blake2b(normalize_text(text).encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
+    ]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
@@ -73,7 +76,7 @@ def hash_instances(X: Any) -> Hashes | None:
         return None
     if values.ndim < 2 or values.dtype.kind not in "biuf":
         return None
-    return _hash_dense(values.reshape(len(values), -1))
+    return hash_numbers(values.reshape(len(values), -1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +206,8 @@ def _bits(values: Any) -> Hashes:
     return numbers.view(np.uint64)
 
 
-def _hash_dense(values: Any) -> Hashes:
+def hash_numbers(values: Any) -> Hashes:
+    """A hash of every row (n,) of a matrix of numbers, equal for equal rows and in every process."""
     n, d = values.shape
     keys, hashes = _keys(d), np.empty(n, dtype=np.uint64)
     step = max(1, CHUNK // max(1, d))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.data.columns import is_missing, numbers_of
@@ -220,11 +220,12 @@ class Inputs:
     Attributes
     ----------
     values : (n, d) what the classifier says about each instance, such as posteriors.
-    descriptions : (n, e) what each instance is about, to measure drift (`quanet.drift`); None if unknown.
+    descriptions : (n, e) what each instance is about, to measure drift, or their sums by group
+        (`quanet.drift.profile.GroupDescriptions`); None if unknown.
     """
 
     values: FloatArray
-    descriptions: NDArray[np.floating[Any]] | None = None
+    descriptions: Any = None
 
     def __len__(self) -> int:
         return len(self.values)

@@ -9,7 +9,7 @@ from typing import IO, Any
 from quanet.data.columns import nearest_first
 from quanet.data.eval_logs import eval_rows
 from quanet.data.records import SURROGATE, PickColumns, json_rows, replace_surrogates, rows_of_objects
-from quanet.errors import InvalidData, brief
+from quanet.errors import EmptyFile, InvalidData, brief
 
 NEEDED = "a JSON array of objects"
 CHUNK = 2**16  # bytes or characters read at a time
@@ -31,7 +31,7 @@ def json_array_rows(name: str, stream: IO[bytes], encoding: str, part: str = "")
     while not start and (more := next(texts, "")):
         start = more.lstrip(WHITE)
     if not start:
-        raise InvalidData(f"{name} is empty. It needs {NEEDED}.")
+        raise EmptyFile(f"{name} is empty. It needs {NEEDED}.")
     if start.startswith("["):
         if part:
             raise InvalidData(f"{name} is an array, not an object with the key {part!r}. Leave out {'#' + part!r}.")

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -156,18 +156,22 @@ class Groups:
     keys : what to group by; without keys, all rows are one group.
     form : format of dates, see `period_of`. None: ISO 8601, or else the only format that fits the first dates of a
         column; a warning reports it.
+    forms : the format of each key instead, if known; a format is then never guessed.
 
     Attributes
     ----------
     found : the values of each group as strings, by number.
+    forms : the format of each key's dates, given or detected so far.
     """
 
-    def __init__(self, keys: Sequence[Key], *, form: str | None = None) -> None:
+    def __init__(
+        self, keys: Sequence[Key], *, form: str | None = None, forms: Sequence[str | None] | None = None
+    ) -> None:
         self.keys = tuple(keys)
-        self.form = form
         self.numbers: dict[tuple[str, ...], int] = {}
         self._known: list[dict[tuple[type, Any], str]] = [{} for _ in keys]
-        self._forms = [form for _ in keys]
+        self.forms = [form for _ in keys] if forms is None else list(forms)
+        self._guesses = forms is None
 
     @property
     def found(self) -> list[tuple[str, ...]]:
@@ -199,7 +203,7 @@ class Groups:
 
     def in_order(self, codes: Codes) -> tuple[list[tuple[str, ...]], Codes]:
         """The groups, sorted, and the codes of rows as positions in this order."""
-        order = sorted(self.numbers, key=lambda values: [(value == EMPTY, _sortable(value)) for value in values])
+        order = group_order(self.numbers)
         places = np.full(len(order) + 1, -1, dtype=np.int32)  # the last entry is for code -1
         for place, values in enumerate(order):
             places[self.numbers[values]] = place
@@ -236,12 +240,12 @@ class Groups:
 
     def _detect(self, at: int, cells: "pd.Series[Any]", row: int, source: "TableSource | None") -> bool:
         """Detect the format of the dates in a column, once. Raises `InvalidData` if several formats fit."""
-        if self._forms[at] is not None or not self.keys[at].period:
+        if not self._guesses or self.forms[at] is not None or not self.keys[at].period:
             return False
         from quanet.data.date_formats import detect_column
 
-        self._forms[at] = detect_column(cells, row, self.keys[at], source)
-        return self._forms[at] is not None
+        self.forms[at] = detect_column(cells, row, self.keys[at], source)
+        return self.forms[at] is not None
 
     def _named(self, cell: Any, at: int, row: int, source: "TableSource | None") -> str:
         key = self.keys[at]
@@ -252,24 +256,12 @@ class Groups:
             except InvalidData as error:
                 raise InvalidData(f"{where}, column {key.column!r}: {error}") from None
         try:
-            return period_of(cell, key.period, self._forms[at])
+            return period_of(cell, key.period, self.forms[at])
         except ValueError:
-            problem = _date_problem(cell, key.period, self._forms[at])
+            from quanet.data.date_formats import date_problem
+
+            problem = date_problem(cell, key.period, self.forms[at])
             raise InvalidData(f"{where}: {brief(cell)} in column {key.column!r} {problem}") from None
-
-
-def _date_problem(cell: Any, period: str, form: str | None) -> str:
-    """Why a date cannot be parsed, and what to do."""
-    from quanet.data.date_formats import fitting_formats
-
-    text = str(cell).strip() if isinstance(cell, str | int) else ""
-    coarse = "month" if MONTH.fullmatch(text) else "year" if YEAR.fullmatch(text) else ""
-    if coarse and form is None and period not in COARSE[coarse]:
-        return too_coarse(coarse, period)
-    wanted = f"a date in the format {form}" if form else "a date in ISO 8601, such as 2024-05-31"
-    formats = [f"'{found}'" for found in fitting_formats(text) if found != form][:3]
-    advice = f"Set --date-format: {' or '.join(formats)}." if formats else "Correct it, or set --date-format."
-    return f"is not {wanted}. {advice}"
 
 
 def too_coarse(kind: str, period: str) -> str:
@@ -291,6 +283,11 @@ def group_codes(
     """
     groups = Groups(keys, form=form)
     return groups.in_order(groups.codes(table, source))
+
+
+def group_order(groups: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Groups sorted by their values; numbers by size, empty values last."""
+    return sorted(groups, key=lambda values: [(value == EMPTY, _sortable(value)) for value in values])
 
 
 def _sortable(value: str) -> tuple[float, str]:

@@ -1,32 +1,24 @@
 """One or several tables as one stream of chunks, in bounded memory."""
 
-import glob
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
-from difflib import get_close_matches
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quanet.data.columns import check_columns
+from quanet.data.file_names import STDIN, resolve, shown_name
+from quanet.data.partitions import file_partitions
 from quanet.data.records import PEEKED_ROWS, Cells
-from quanet.data.table_rows import (
-    AUTO,
-    READ_ERRORS,
-    STDIN,
-    TableRows,
-    check_encoding,
-    is_file,
-    open_rows,
-    split_address,
-)
-from quanet.errors import InvalidData
+from quanet.data.table_chunks import MAX_ROWS, frame_of, guarded, row_chunks, table_chunks
+from quanet.data.table_headers import Header, check_header, check_unchanged, header_of, read_headers
+from quanet.data.table_rows import AUTO, TableRows, check_encoding, open_rows
+from quanet.errors import BadFile, Detected, EmptyFile, InvalidData, QuanetWarning
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MAX_ROWS = 20_000  # in a chunk
-MAX_CHARACTERS = 2**22  # in a chunk, so that chunks of long texts have fewer rows
 
 
 class TableSource:
@@ -39,11 +31,17 @@ class TableSource:
     files : names, patterns such as ``reviews-*.csv``, or ``-`` for standard input. A sheet of a workbook, a table of a
         database or a query follows after #: ``book.xlsx#March``, ``store.db#reviews``,
         ``store.db#select text, date from reviews``.
+        Addresses in object storage are files, too: ``s3://bucket/reviews/*.parquet``, ``gs://``, ``abfs://``.
     encoding : of CSV, TSV and JSON. "auto": UTF-8 if the file is valid UTF-8, else detected and reported.
+    skip_bad : whether files that cannot be read, or have other columns than the first, are skipped and reported.
+        None: no, and the error does not mention the option of the commands.
 
     Attributes
     ----------
     files : the names, with patterns expanded.
+    bad_files : files that were skipped, as a whole or in part, with the reason.
+    bad_partitions : ids of skipped partitions of files that are otherwise used.
+    empty_files : files without rows, if others have rows.
     rows : rows read so far.
     follow : called for every chunk with the bytes read so far.
 
@@ -58,22 +56,32 @@ class TableSource:
     (['text', 'stars'], ['5', '1', '5', '1'])
     """
 
-    def __init__(self, files: Iterable[str | Path], *, encoding: str = AUTO) -> None:
-        self.files = resolve(files)
+    def __init__(self, files: Iterable[str | Path], *, encoding: str = AUTO, skip_bad: bool | None = None) -> None:
+        self.stamps = resolve(files)
+        self.files = list(self.stamps)
         self.encoding = check_encoding(encoding)
+        self.skip_bad = skip_bad
+        self.bad_files: dict[str, str] = {}
+        self.bad_partitions: set[str] = set()
+        self.empty_files: list[str] = []
         self.rows = 0
         self.follow: Callable[[int], None] | None = None
         self._first: tuple[TableRows, list[Cells], Iterator[Cells]] | None = None
-        self._starts: list[tuple[int, str]] = []
+        self._headers: dict[str, Header] = {}
+        self._starts: list[tuple[int, str, int]] = []  # row of the index, file, row of the file
         self._done = 0  # bytes of the files read completely
         self._current: TableRows | None = None
 
     @property
     def name(self) -> str:
         """The name used in messages."""
-        if self.files == [STDIN]:
-            return "standard input"
-        return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more files"
+        first = shown_name(self.files[0])
+        return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more files"
+
+    @property
+    def names(self) -> list[str]:
+        """The files as answers show them, without credentials."""
+        return [shown_name(file) if file != STDIN else file for file in self.files]
 
     @property
     def columns(self) -> list[str]:
@@ -88,7 +96,7 @@ class TableSource:
     @property
     def size(self) -> int | None:
         """Bytes of all files; None if standard input is one of them."""
-        return None if STDIN in self.files else sum(map(_size, self.files))
+        return None if STDIN in self.files else sum(self.stamps[file].size for file in self.files)
 
     @property
     def position(self) -> int:
@@ -99,33 +107,44 @@ class TableSource:
     def peek(self) -> "pd.DataFrame":
         """The first rows of the first table, with all its columns."""
         rows, first, _ = self._peeked()
-        return _frame(rows.columns, first)
+        return frame_of(rows.columns, first)
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raise `InvalidData` if a table lacks one of these columns, before any is read."""
-        check_columns(columns, self.columns, _display_name(self.files[0]))
-        for file in self.files[1:]:
-            if file != STDIN:
-                with closing(open_rows(file, encoding=self.encoding)) as opened:
-                    check_columns(columns, opened.columns, file)
+        """Raise `InvalidData` if a table lacks one of these columns or has other types, before any is read."""
+        first: dict[str, Header] = {}  # the first table that has a type for a column
+        for header in self.headers():
+            with self._skipping(header.file):
+                check_header(header, first, columns)
+
+    def headers(self) -> list[Header]:
+        """What the files say of their tables; without standard input, unless it is the first. Bad files are skipped."""
+        opened, _, _ = self._peeked()
+        self._headers.setdefault(self.files[0], header_of(self.files[0], opened))
+        unread = [file for file in self.files if file not in self._headers and file != STDIN]
+        for file, header in zip(unread, read_headers(unread, self.encoding), strict=True):
+            with self._skipping(file):
+                if isinstance(header, InvalidData):
+                    raise header
+                self._headers[file] = header
+        return [self._headers[file] for file in self.files if file in self._headers]
 
     def chunks(self, columns: Sequence[str], *, rows: int = MAX_ROWS) -> Iterator["pd.DataFrame"]:
         """The rows with these columns, chunk by chunk. The index counts rows over all files, from 0."""
         wanted = list(dict.fromkeys(columns))
         self.check(wanted)
         self.rows, self._done, self._starts = 0, 0, []
-        for number, file in enumerate(self.files):
-            self._starts.append((self.rows, file))
-            with closing(self._open(number)) as self._current:
-                if file == STDIN:  # not checked above, because it can be read only once
-                    check_columns(wanted, self._current.columns, _display_name(file))
-                for part in _parts(self._cells(self._current, wanted), rows):
+        for file in list(self.files):
+            before, done = self.rows, self._done
+            self._starts.append((self.rows, file, 0))
+            with self._skipping(file):
+                for chunk in self._file_chunks(file, wanted, rows):
                     if self.follow:
                         self.follow(self.position)
-                    yield _frame(wanted, part, start=self.rows)
-                    self.rows += len(part)
-            self._done += 0 if file == STDIN else _size(file)
-            self._current = None
+                    yield chunk
+                    self.rows += len(chunk)
+            self._done, self._current = done + self.stamps[file].size, None
+            if self.rows == before and shown_name(file) not in self.bad_files:
+                self.report_empty(file)
         if not self.rows:
             raise InvalidData(f"{self.name} has no rows.")
 
@@ -140,104 +159,94 @@ class TableSource:
 
         `row` is a value of the index of `chunks`.
         """
-        start, file = [begin for begin in self._starts if begin[0] <= row][-1]
-        return f"{_display_name(file)}, row {row - start + 1}"
+        start, file, first = [begin for begin in self._starts if begin[0] <= row][-1]
+        return f"{shown_name(file)}, row {row - start + first + 1}"
+
+    def skip(self, file: str, reason: str, partition: str = "") -> None:
+        """Skip a file, or one of its partitions, and report it.
+
+        Raises `BadFile` unless bad files are to be skipped and others are left.
+        """
+        several = len(self.stamps) > 1
+        if not self.skip_bad or not several:
+            hint = several and self.skip_bad is False
+            raise BadFile(f"{reason}{' To continue without such files, add --skip-bad-files.' * hint}", file, partition)
+        known = shown_name(file) in self.bad_files
+        if partition and len(list(file_partitions(file, self.stamps[file], self._headers.get(file)))) > 1:
+            self.bad_partitions.add(partition)
+            reason = f"{reason} Its other row groups are used."
+        elif file in self.files:
+            self._drop(file)
+        if not known:  # one line for each file
+            self.bad_files[shown_name(file)] = reason
+            warnings.warn(f"Skipped: {reason}", QuanetWarning, stacklevel=2)
+        if not self.files:
+            raise InvalidData(f"None of the {len(self.stamps):,} files can be used. The last one: {reason}")
+
+    def _drop(self, file: str) -> None:
+        if file == self.files[0]:
+            self._first = None
+        self.files.remove(file)
+
+    def report_empty(self, file: str) -> None:
+        """Report a file without rows, if there are others."""
+        if len(self.stamps) > 1 and shown_name(file) not in self.empty_files:
+            self.empty_files.append(shown_name(file))
+            warnings.warn(Detected(f"{shown_name(file)} has no rows."), stacklevel=2)
+
+    @contextmanager
+    def _skipping(self, file: str) -> Iterator[None]:
+        """Inside, an error is one of this file, which is skipped if it may be."""
+        try:
+            yield
+        except EmptyFile:
+            if len(self.files) == 1:
+                raise
+            self.report_empty(file)
+            self._drop(file)
+        except InvalidData as error:
+            self.skip(file, str(error), getattr(error, "partition", ""))
 
     def _peeked(self) -> tuple[TableRows, list[Cells], Iterator[Cells]]:
         """The first table, its first rows and, for standard input, an iterator over the other rows."""
-        if self._first is None:
-            rows = open_rows(self.files[0], encoding=self.encoding)
-            try:
-                unique = len(set(rows.columns)) == len(rows.columns)
-                cells = _guarded(rows, rows.pick(rows.columns) if unique else iter(()))
-                self._first = rows, list(islice(cells, PEEKED_ROWS)), cells
-            finally:
-                if self.files[0] != STDIN:
-                    rows.close()
+        while self._first is None:
+            with self._skipping(self.files[0]):
+                self._first = self._peek(self.files[0])
         return self._first
 
-    def _open(self, number: int) -> TableRows:
-        if self.files[number] == STDIN and number == 0:
-            return self._peeked()[0]  # a pipe can be read only once
-        return open_rows(self.files[number], encoding=self.encoding)
+    def _peek(self, file: str) -> tuple[TableRows, list[Cells], Iterator[Cells]]:
+        rows = open_rows(file, encoding=self.encoding)
+        try:
+            unique = len(set(rows.columns)) == len(rows.columns)
+            cells = guarded(rows.name, rows.pick(rows.columns) if unique else iter(()))
+            return rows, list(islice(cells, PEEKED_ROWS)), cells
+        finally:
+            if file != STDIN:
+                rows.close()
 
-    def _cells(self, rows: TableRows, wanted: list[str]) -> Iterator[Cells]:
-        if self._first is None or rows is not self._first[0]:
-            return _guarded(rows, rows.pick(wanted))
-        places = [rows.columns.index(column) for column in wanted]
-        return (tuple([row[place] for place in places]) for row in chain(*self._first[1:]))
+    def _file_chunks(self, file: str, wanted: list[str], most: int) -> Iterator["pd.DataFrame"]:
+        if file == STDIN and self.files[0] == STDIN:  # a pipe can be read only once
+            self._current, first, others = self._peeked()
+            places = [self._current.columns.index(column) for column in wanted]
+            cells = (tuple([row[place] for place in places]) for row in chain(first, others))
+            yield from row_chunks(cells, wanted, rows=most, start=self.rows)
+            return
+        if self.skip_bad:
+            yield from self._sound_chunks(file, wanted, most)
+            return
+        with closing(open_rows(file, encoding=self.encoding)) as self._current:
+            check_columns(wanted, self._current.columns, shown_name(file))
+            yield from table_chunks(self._current, wanted, rows=most, start=self.rows)
+        check_unchanged(file, self.stamps[file])
 
-
-def _guarded(rows: TableRows, cells: Iterator[Cells]) -> Iterator[Cells]:
-    """The same rows. Raises `InvalidData` with the row number if the file is truncated."""
-    number = 0
-    try:
-        for row in cells:
-            number += 1
-            yield row
-    except READ_ERRORS as error:
-        raise InvalidData(f"{rows.name} cannot be read after row {number}: {error}. Is it truncated?") from error
-
-
-def resolve(files: Iterable[str | Path]) -> list[str]:
-    """Names of files, with patterns replaced by the files that match, sorted."""
-    found: list[str] = []
-    for file in map(str, files):
-        path, part = split_address(file)
-        if file == STDIN or path.exists() or not glob.has_magic(str(path)):
-            found.append(file)
-            continue
-        # A pattern may contain # itself.
-        matches = sorted(glob.glob(file, recursive=True))  # noqa: PTH207
-        if not matches and part:
-            matches = [f"{match}#{part}" for match in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207
-        if not matches:
-            raise InvalidData(f"No file matches {file!r}.")
-        found += matches
-    for file in found:
-        path, _ = split_address(file)
-        if file != STDIN and not path.exists():
-            raise InvalidData(f"The file {path} does not exist.{_suggestion(path)}")
-    if found.count(STDIN) > 1:
-        raise InvalidData("Standard input (-) can be read only once.")
-    return found
-
-
-def _size(file: str) -> int:
-    return split_address(file)[0].stat().st_size
-
-
-def _suggestion(path: Path) -> str:
-    """A question that names the file with the most similar name in the same folder."""
-    names = [file.name for file in path.parent.iterdir() if is_file(file)] if path.parent.is_dir() else []
-    near = get_close_matches(path.name, names, n=1, cutoff=0.8)
-    return f" Did you mean {path.parent / near[0]}?" if near else ""
-
-
-def _display_name(file: str) -> str:
-    return "standard input" if file == STDIN else file
-
-
-def _parts(cells: Iterator[Cells], most: int) -> Iterator[list[Cells]]:
-    """Rows in parts of bounded size."""
-    part: list[Cells] = []
-    characters = 0
-    for row in cells:
-        part.append(row)
-        characters += sum([len(cell) for cell in row if cell.__class__ is str])
-        if len(part) >= most or characters >= MAX_CHARACTERS:
-            yield part
-            part, characters = [], 0
-    if part:
-        yield part
-
-
-def _frame(columns: Sequence[str], rows: Sequence[Cells], *, start: int = 0) -> "pd.DataFrame":
-    import pandas as pd
-
-    cells: Any = zip(*rows, strict=True) if rows else ([] for _ in columns)
-    index = pd.RangeIndex(start, start + len(rows))
-    return pd.DataFrame(
-        {name: pd.Series(list(values), dtype=object, index=index) for name, values in zip(columns, cells, strict=True)},
-        index=index,
-    )
+    def _sound_chunks(self, file: str, wanted: list[str], most: int) -> Iterator["pd.DataFrame"]:
+        """Chunks of the partitions that can be read to their end: each is read twice, so that none counts in part."""
+        for part in file_partitions(file, self.stamps[file], self._headers.get(file)):
+            if part.id in self.bad_partitions:
+                continue
+            with self._skipping(file):
+                deque(part.chunks(wanted, encoding=self.encoding), maxlen=0)
+                self._starts.append((self.rows, file, part.first_row))
+                for chunk in part.chunks(wanted, encoding=self.encoding, rows=most):
+                    yield chunk.set_axis(range(self.rows, self.rows + len(chunk)))
+            self._done += part.size

@@ -19,16 +19,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from quanet.data.eval_logs import inspect_archive
-from quanet.data.records import Cells, PickColumns, json_rows, parquet_rows, rows_of_objects
-from quanet.errors import InvalidData, InvalidSetting
+from quanet.data.file_names import DATABASES, STDIN, WITH_PARTS, WORKBOOKS, check_kind, split_address
+from quanet.data.parquet_files import ParquetTable
+from quanet.data.records import Cells, PickColumns, json_rows, rows_of_objects
+from quanet.data.storage import StoredFile, read_problem
+from quanet.errors import EmptyFile, InvalidData, InvalidSetting
 
-WORKBOOKS = (".xlsx", ".xlsm")
-DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")
-FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".eval", *WORKBOOKS, *DATABASES)
-SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")  # that cannot be read
-WITH_PARTS = (*WORKBOOKS, *DATABASES, ".json")  # files that hold several tables
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-STDIN = "-"
 DELIMITERS = ",;\t|"
 MAX_CELL = 2**30  # characters; the default of Python's csv module is too short for some documents
 AUTO = "auto"  # the encoding is detected
@@ -51,6 +47,7 @@ class TableRows:
     file : closed by `close`.
     bytes_read : returns the bytes read so far; None: the position in the file.
     facts : encoding and delimiter of a text file.
+    parquet : the file, if it is Parquet, to read whole columns.
     """
 
     name: str
@@ -59,6 +56,7 @@ class TableRows:
     file: Any
     bytes_read: Callable[[], int] | None = None
     facts: tuple[tuple[str, str], ...] = ()
+    parquet: ParquetTable | None = None
 
     @property
     def position(self) -> int:
@@ -70,60 +68,6 @@ class TableRows:
         self.file.close()
 
 
-def kind_of(path: Path) -> str:
-    """The suffix that determines a file's format, in lower case, without the suffix of its compression.
-
-    Examples
-    --------
-    >>> kind_of(Path("reviews.2024.CSV.gz"))
-    '.csv'
-    """
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
-
-
-def check_kind(path: Path) -> str:
-    """The suffix of a table. Raises `InvalidData` if the format is unknown."""
-    kind = kind_of(path)
-    if kind in (*WORKBOOKS, *DATABASES) and path.suffix.lower() in COMPRESSIONS:
-        raise InvalidData(f"{path} is compressed, which works only for CSV, TSV, JSON and Parquet. Decompress it.")
-    if kind in FORMATS:
-        return kind
-    suffixes = ", ".join(FORMATS)
-    if kind in SPREADSHEETS:
-        raise InvalidData(f"{path} is a spreadsheet in another format. Save it as .xlsx or CSV.")
-    raise InvalidData(f"{path} has an unknown format: its name ends in none of {suffixes}. Rename or convert it.")
-
-
-def split_address(file: str) -> tuple[Path, str]:
-    """The file and what is wanted of it: ``book.xlsx#March``, ``store.db#reviews``, ``store.db#select ...``.
-
-    A file whose name contains # takes precedence.
-
-    Examples
-    --------
-    >>> path, part = split_address("book.xlsx#March")
-    >>> str(path), part
-    ('book.xlsx', 'March')
-    """
-    path = Path(file)
-    if "#" not in file or is_file(path):
-        return path, ""
-    ends = [at for at, character in enumerate(file) if character == "#"]
-    end = next((at for at in ends if is_file(Path(file[:at]))), ends[0])
-    return Path(file[:end]), file[end + 1 :].strip()
-
-
-def is_file(path: Path) -> bool:
-    """Whether a file of this name exists; False for names that no file can have, such as a long query."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
 def open_rows(file: str, *, encoding: str) -> TableRows:
     """Open a table. The format follows from the suffix of a file, or from the first bytes of standard input (``-``)."""
     if file == STDIN:
@@ -131,30 +75,39 @@ def open_rows(file: str, *, encoding: str) -> TableRows:
 
         return open_standard_input(_rows, encoding)
     path, part = split_address(file)
-    if path.is_dir():
-        raise InvalidData(f"{path} is a folder. Pass the files in it, such as '{path / '*.csv'}'.")
-    if not path.is_file():
-        raise InvalidData(f"The file {path} does not exist.")
-    kind = check_kind(path)
-    if part and kind not in WITH_PARTS:
-        raise InvalidData(f"{path} has no sheets or tables. Leave out {'#' + part!r}.")
-    if kind in WORKBOOKS:
-        from quanet.data.workbooks import sheet_rows
-
-        return TableRows(*sheet_rows(path, part))
-    if kind in DATABASES:
-        from quanet.data.databases import database_rows
-
-        return TableRows(*database_rows(path, part))
+    kind = _checked_kind(path, part)
     try:
-        raw = path.open("rb")
+        if kind in WORKBOOKS and isinstance(path, Path):
+            from quanet.data.workbooks import sheet_rows
+
+            return TableRows(*sheet_rows(path, part))
+        if kind in DATABASES and isinstance(path, Path):
+            from quanet.data.databases import database_rows
+
+            return TableRows(*database_rows(path, part))
+        raw = path.open() if isinstance(path, StoredFile) else path.open("rb")
         try:
             return _rows(str(path), kind, _decompressed(raw, path.suffix.lower()), encoding, raw, part)
         except BaseException:
             raw.close()
             raise
     except READ_ERRORS as error:
-        raise InvalidData(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+        raise InvalidData(f"{path} {read_problem(str(path), error)}") from error
+
+
+def _checked_kind(path: Path | StoredFile, part: str) -> str:
+    """The suffix of an existing table. Raises `InvalidData` if it cannot be opened."""
+    if isinstance(path, Path):
+        if path.is_dir():
+            raise InvalidData(f"{path} is a folder. Pass the files in it, such as '{path / '*.csv'}'.")
+        if not path.is_file():
+            raise InvalidData(f"The file {path} does not exist.")
+    kind = check_kind(path)
+    if part and kind not in WITH_PARTS:
+        raise InvalidData(f"{path} has no sheets or tables. Leave out {'#' + part!r}.")
+    if isinstance(path, StoredFile) and kind in (*WORKBOOKS, *DATABASES):
+        raise InvalidData(f"{path} cannot be read from object storage. Copy the file to this machine first.")
+    return kind
 
 
 def check_encoding(encoding: str) -> str:
@@ -178,8 +131,8 @@ def _decompressed(raw: Any, suffix: str) -> IO[bytes]:
 
 def _rows(name: str, kind: str, stream: IO[bytes], encoding: str, file: Any, part: str = "") -> TableRows:
     if kind == ".parquet":
-        columns, pick, bytes_read = parquet_rows(name, stream, file)
-        return TableRows(name, columns, pick, file, bytes_read)
+        table = ParquetTable(name, stream, file)
+        return TableRows(name, table.columns, table.rows, file, table.bytes_read, parquet=table)
     if kind == ".eval":
         return TableRows(name, *rows_of_objects(name, iter(inspect_archive(name, stream)), "samples"), file)
     if encoding == AUTO:
@@ -243,7 +196,7 @@ def _lines(stream: IO[bytes], encoding: str, name: str) -> Iterator[str]:
 def _delimited(name: str, lines: Iterator[str], file: Any, encoding: str) -> TableRows:
     first = next(lines, "")
     if not first.strip():
-        raise InvalidData(f"{name} is empty. It needs a line of column names and at least one row.")
+        raise EmptyFile(f"{name} is empty. It needs a line of column names and at least one row.")
     csv.field_size_limit(max(MAX_CELL, csv.field_size_limit()))  # one limit for all readers
     delimiter = _delimiter(first)
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)

@@ -8,8 +8,9 @@ from quanet.arrays import FloatArray, LabelArray
 from quanet.data.columns import as_number, check_columns, is_missing
 from quanet.data.dataset import Dataset
 from quanet.data.decimals import UNCLEAR, comma_style, read_number
+from quanet.data.file_names import check_kind, split_address
 from quanet.data.streams import TableSource
-from quanet.data.table_rows import AUTO, check_kind, split_address
+from quanet.data.table_rows import AUTO
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encodi
 
     file, _ = split_address(str(path))
     kind = check_kind(file)
-    if not file.is_file():
-        raise InvalidData(f"The file {file} does not exist.")
     source = TableSource([str(path)], encoding=encoding)
     cells = source.read(source.columns if columns is None else columns)
     typed = {name: _typed(cells[name], untyped=kind in {".csv", ".tsv"}) for name in cells.columns}

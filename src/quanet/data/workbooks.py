@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 from quanet.data.columns import label_name, nearest_first
 from quanet.data.records import PEEKED_ROWS, Cells, PickColumns, cell_or_none
 from quanet.data.workbook_checks import check_cells
-from quanet.errors import Detected, InvalidData, InvalidSetting, MissingExtra
+from quanet.errors import Detected, EmptyFile, InvalidData, InvalidSetting, MissingExtra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +142,7 @@ def _rows(path: Path, name: str, workbook: Any, sheet: Any, height: int) -> Open
     header = list(next(rows, []))
     first = list(islice(rows, PEEKED_ROWS))
     if not header:
-        raise InvalidData(f"{name} is empty. It needs a row of column names and at least one row.")
+        raise EmptyFile(f"{name} is empty. It needs a row of column names and at least one row.")
     _check_header(name, header, first)
     width = max(_width(row) for row in (header, *first))
     columns = [_title(header[at] if at < len(header) else None, at) for at in range(width)]

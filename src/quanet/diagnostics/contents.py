@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quanet.arrays import IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
 from quanet.diagnostics.findings import Finding
-from quanet.drift.descriptions import WORD, PosteriorDescriber, TextDescriber
+from quanet.drift.descriptions import WORD, Descriptions, PosteriorDescriber, TextDescriber
 from quanet.drift.profile import BagMeans
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.widening import STATES, Drift, described
@@ -22,15 +24,23 @@ NAMED = 3  # groups
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SomeTexts:
-    """Texts of some instances, to name words and examples: the texts, and their positions among the instances."""
+    """Texts of some instances, to name words and examples.
+
+    Attributes
+    ----------
+    texts : (m,).
+    descriptions : (m, e) what they are about.
+    groups : (m,) the bag of each text.
+    """
 
     texts: Sequence[str] = ()
-    places: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    descriptions: Descriptions = field(default_factory=lambda: np.empty((0, 0)))
+    groups: NDArray[np.integer[Any]] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
-    def among(self, members: IntArray) -> "SomeTexts":
-        """The texts of these instances."""
-        kept = np.flatnonzero(np.isin(self.places, members))
-        return SomeTexts([self.texts[at] for at in kept.tolist()], self.places[kept])
+    def among(self, groups: IntArray) -> "SomeTexts":
+        """The texts of these bags."""
+        kept = np.flatnonzero(np.isin(self.groups, groups))
+        return SomeTexts([self.texts[at] for at in kept.tolist()], self.descriptions[kept], self.groups[kept])
 
 
 def contents_findings(
@@ -63,14 +73,15 @@ def contents_findings(
     found = _differing(parts)
     unseen = " Drift that posteriors do not show is unknown." if what == "posteriors" else ""
     if len(_differing(total.drift)):
-        worst, members, who = total.drift, np.arange(len(inputs)), what.capitalize()
+        worst, bag, some, who = total.drift, None, texts, what.capitalize()
     elif len(found):
         assert bags is not None
         worst = parts.of_bag(int(found[parts.cost[found].max(axis=1).argmax()]))
-        members, who = bags.take(found).flat, f"{what.capitalize()} of {len(found):,} of {len(bags):,} groups"
+        bag, some = bags.take(found).joined(), None if texts is None else texts.among(found)
+        who = f"{what.capitalize()} of {len(found):,} of {len(bags):,} groups"
     else:
         return [_alike(total, f"The {what} are like the {training}", unseen)]
-    words, examples = _quoted(quantifier, inputs, members, texts or SomeTexts())
+    words, examples = _quoted(quantifier, inputs, bag, some or SomeTexts())
     more = f"; more {', '.join(map(repr, words))}" if words else ""
     sentence = f"{who} differ from the {training}: {_cost(worst)}{more}.{_by_state(groups)}{unseen}"
     severity, advice = _severity(total.drift, parts), _advice(total.drift, worst)
@@ -155,22 +166,21 @@ def _advice(total: Drift, worst: Drift) -> str:
 
 
 def _quoted(
-    quantifier: Quantifier, inputs: Inputs, members: IntArray, texts: SomeTexts
+    quantifier: Quantifier, inputs: Inputs, bag: Bags | None, some: SomeTexts
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Words that are more frequent among the members than in training, and texts with most of them.
+    """Words that are more frequent in a bag (None: all instances) than in training, and texts with most of them.
 
     Among texts with equally many of these words, those that are closest to the shift come first.
     """
     scale, descriptions = quantifier.drift_, described(quantifier, inputs)
-    some = texts.among(members)
     if scale is None or scale.profile is None or descriptions is None or not some.texts:
         return [], ()
     if not isinstance(scale.describer, TextDescriber):
         return [], ()
-    bag = BagMeans.of(descriptions, Bags([members]))
-    excess = scale.profile.compare(bag).excesses[0]
-    words = scale.describer.words(list(some.texts[:TEXTS]), bag.means[0] - excess - scale.profile.mean)
-    closeness = np.asarray(descriptions[some.places], dtype=float) @ excess
+    found = BagMeans.of(descriptions, Bags([np.arange(len(inputs))]) if bag is None else bag)
+    excess = scale.profile.compare(found).excesses[0]
+    words = scale.describer.words(list(some.texts[:TEXTS]), found.means[0] - excess - scale.profile.mean)
+    closeness = np.asarray(some.descriptions, dtype=float) @ excess
     named = [len(set(words) & set(WORD.findall(text.lower()))) for text in some.texts]
     order = np.lexsort((-closeness, -np.array(named)))[: 20 * EXAMPLES].tolist()
     examples = dict.fromkeys(some.texts[at].strip() for at in order)  # each once

@@ -35,6 +35,7 @@ from quanet.simplex import count, encode
 from quanet.uncertainty.intervals import predict_interval
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import held_out_of
+from quanet.uncertainty.widening import described
 
 MIN_INSTANCES = 2  # in a bag, to see how they vary
 # Share of the effective size that the test of prior shift leaves out if weights are very unequal: its distance varies
@@ -114,7 +115,9 @@ def diagnose(
     found = _check(quantifier, inputs, bag, held_out, interval, refitted=refitted, resamples=resamples, rng=rng)
     texts = None
     if not isinstance(X, Inputs) and is_text(X):
-        texts = SomeTexts(check_texts(X), np.arange(n))
+        descriptions = described(quantifier, inputs)
+        about = np.empty((n, 0)) if descriptions is None else descriptions
+        texts = SomeTexts(check_texts(X), about, np.zeros(n, dtype=np.intp))
     if weights is not None:
         found += weights_findings(bag)
     return Diagnosis([*found, *words, *contents_findings(quantifier, inputs, interval, texts)])

@@ -18,11 +18,17 @@ def carriers_of_half(bags: Bags) -> IntArray:
     >>> carriers_of_half(Bags([[0, 1, 2, 3], [0, 1]], weights=[5, 1, 1, 1]))
     array([1, 1])
     """
-    weights = bags.relative_weights
-    shares = (weights / np.bincount(bags.owners, weights)[bags.owners])[np.lexsort((-weights, bags.owners))]
+    weights, alike = bags.relative_weights, np.ones(len(bags.flat))
+    if bags.merged is not None and bags.weights is not None:
+        # A row counts as its effective number of instances, each with the same weight.
+        sums, squares = bags.weights[bags.flat], np.maximum(bags.merged.squares[bags.flat], 1e-300)
+        alike = np.where(sums > 0, sums**2 / squares, bags.merged.counts[bags.flat])
+    order = np.lexsort((-weights / alike, bags.owners))
+    shares = (weights / np.bincount(bags.owners, weights)[bags.owners])[order]
     reached = np.cumsum(shares) - bags.owners  # the shares of every bag sum to 1
-    carriers: IntArray = np.bincount(bags.owners, reached < 0.5 - 1e-9, minlength=len(bags)).astype(np.intp) + 1
-    return carriers
+    missing = np.clip((0.5 - 1e-9 - (reached - shares)) / np.maximum(shares, 1e-300), 0, 1)  # of each row, up to half
+    carriers = np.bincount(bags.owners, np.where(missing >= 1, alike[order], np.ceil(missing * alike[order])))
+    return np.maximum(carriers, 1).astype(np.intp)
 
 
 def is_dominated(bags: Bags) -> BoolArray:
@@ -44,7 +50,8 @@ def weights_findings(whole: Bags, groups: Bags | None = None, *, weight: str = "
         return []
     what = weight or "weight"
     n, effective, carriers = int(whole.sizes[0]), int(whole.effective_sizes[0]), int(carriers_of_half(whole)[0])
-    absent = int((whole.weights[whole.flat] == 0).sum())
+    gone = whole.flat[whole.weights[whole.flat] == 0]
+    absent = len(gone) if whole.merged is None else int(whole.merged.counts[gone].sum())
     numbers = {"n": float(n), "effective_n": float(effective), "carriers": float(carriers), "absent": float(absent)}
     sentence = f"{carriers:,} of {n:,} instances carry half of the {what}: the effective size is {effective:,}."
     if absent:

@@ -165,7 +165,8 @@ def prevalence(case: Evidence) -> Finding:
     degrees = k - 1  # posteriors sum to 1
     statistic = float(difference @ np.linalg.pinv(covariance, rcond=1e-8, hermitian=True) @ difference)
     p_value = float(stats.f.sf(statistic / degrees, degrees, max(1, m - k)))
-    at = int(np.abs(case.estimate - case.prior).argmax())
+    gaps = np.abs(case.estimate - case.prior)
+    at = int(np.flatnonzero(gaps >= gaps.max() - 1e-9)[-1])  # two classes differ equally: the last one
     numbers = {"p_value": p_value, "estimate": float(case.estimate[at]), "training": float(case.prior[at])}
     shares = f"{case.estimate[at]:.1%} here, {case.prior[at]:.1%} in the training data"
     found = f"{case.names[at]!r}: {shares}; p = {p_value:.2g}"

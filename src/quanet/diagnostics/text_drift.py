@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from quanet.arrays import BoolArray
-from quanet.data.duplicates import MAX_HASHES, Hashes, hash_texts
+from quanet.data.duplicates import MAX_HASHES, Hashes
 from quanet.data.instances import check_texts
 from quanet.diagnostics.findings import Finding
 from quanet.drift.descriptions import WORD
@@ -118,9 +118,9 @@ class TrainingOverlap:
 
     Examples
     --------
-    >>> from quanet.data.duplicates import hash_training_texts
+    >>> from quanet.data.duplicates import hash_texts, hash_training_texts
     >>> overlap = TrainingOverlap(hash_training_texts(["good film", "bad film"]))
-    >>> overlap.add(["Good film ", "poor film"])
+    >>> overlap.add(hash_texts(["Good film ", "poor film"]))
     >>> overlap.count
     1
     """
@@ -129,22 +129,26 @@ class TrainingOverlap:
         self._hashes = hashes
         self.texts = self.compared = self.found = 0
 
-    def add(self, texts: list[str]) -> None:
-        """Compare more texts."""
+    def add(self, hashes: Hashes) -> None:
+        """Compare more texts, given the result of `hash_texts`."""
         if self._hashes is None or not len(self._hashes):
             return
-        hashes = hash_texts(texts)
+        self.texts += len(hashes)
         if len(self._hashes) == MAX_HASHES:  # a subset: only texts in its range can be compared
             hashes = hashes[hashes <= self._hashes[-1]]
         at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-        self.texts += len(texts)
         self.compared += len(hashes)
         self.found += int((self._hashes[at] == hashes).sum())
 
     @property
     def count(self) -> int | None:
         """Texts that are training texts, estimated if only a subset of the hashes is known; None if none is known."""
-        return round(self.found / self.compared * self.texts) if self.compared else None
+        return overlap_count(self.texts, self.compared, self.found)
+
+
+def overlap_count(texts: int, compared: int, found: int) -> int | None:
+    """How many of some texts are training texts, if as many were found among those compared; None if none was."""
+    return round(found / compared * texts) if compared else None
 
 
 def training_overlap_findings(count: int | None, n: int) -> list[Finding]:

@@ -20,7 +20,9 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.extmath import randomized_svd
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.classifiers.terms import Terms, in_batches
+from quanet.classifiers.characters import characters, in_batches
+from quanet.classifiers.projection import project_terms
+from quanet.classifiers.terms import Terms
 from quanet.data.instances import check_texts, is_text
 
 DIMENSIONS = 50
@@ -75,8 +77,9 @@ class TextDescriber:
 
     def __call__(self, X: Any) -> Floats32:
         """Descriptions of texts: (n, e)."""
-        parts = [self.terms.transform(batch) @ self.directions for batch in in_batches(check_texts(X))]
-        return np.concatenate(parts).astype(np.float32)
+        batches = in_batches(check_texts(X))
+        parts = [project_terms(self.terms, characters(batch), (), self.directions)[1] for batch in batches]
+        return np.concatenate(parts)
 
     @property
     def weights(self) -> FloatArray:

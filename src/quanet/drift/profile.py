@@ -23,6 +23,41 @@ MIN_OF_CLASS = 10  # instances of each class
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class GroupDescriptions:
+    """Descriptions of instances as sums over groups, for pools whose instances are not kept one by one.
+
+    Attributes
+    ----------
+    sums : (g, e) of the descriptions, times the weights of the instances.
+    squares : (g,) sums of their squared lengths, times the weights.
+    totals : (g,) sums of the weights.
+    squared_weights : (g,) sums of the squared weights.
+    owner : (n,) the group of each row of the pool.
+    """
+
+    sums: FloatArray
+    squares: FloatArray
+    totals: FloatArray
+    squared_weights: FloatArray
+    owner: IntArray
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def __getitem__(self, indices: IntArray) -> "GroupDescriptions":
+        return GroupDescriptions(self.sums, self.squares, self.totals, self.squared_weights, self.owner[indices])
+
+    def means(self, bags: Bags) -> "BagMeans":
+        """Means of bags that consist of whole groups."""
+        pairs = np.unique(bags.owners * len(self.sums) + self.owner[bags.flat])
+        owners, groups = np.divmod(pairs, len(self.sums))
+        member = csr_matrix((np.ones(len(pairs)), (owners, groups)), shape=(len(bags), len(self.sums)))
+        totals, sums = np.asarray(member @ self.totals), np.asarray(member @ self.sums)
+        means = sums / totals[:, None]
+        return BagMeans.from_moments(means, member @ self.squares / totals, member @ self.squared_weights / totals**2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BagMeans:
     """Mean descriptions of bags.
 
@@ -38,8 +73,10 @@ class BagMeans:
     repeats: FloatArray
 
     @classmethod
-    def of(cls, descriptions: Descriptions, bags: Bags) -> "BagMeans":
-        """Means of bags of a pool with descriptions (n, e)."""
+    def of(cls, descriptions: "Descriptions | GroupDescriptions", bags: Bags) -> "BagMeans":
+        """Means of bags of a pool with descriptions (n, e), or of bags of whole groups."""
+        if isinstance(descriptions, GroupDescriptions):
+            return descriptions.means(bags)
         member = membership(bags, len(descriptions))
         # Column by column, to save memory: descriptions of a large file are stored with few digits.
         means, squares = np.empty((len(bags), descriptions.shape[1])), np.zeros(len(bags))
@@ -47,7 +84,15 @@ class BagMeans:
             column = descriptions[:, at].astype(float)
             means[:, at] = member @ column
             squares += member @ column**2
-        repeats = np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel()
+        if bags.merged is None:
+            repeats = np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel()
+        else:
+            repeats = np.bincount(bags.owners, bags.merged.squares[bags.flat], minlength=len(bags)) / bags.totals**2
+        return cls.from_moments(means, squares, repeats)
+
+    @classmethod
+    def from_moments(cls, means: FloatArray, squares: FloatArray, repeats: FloatArray) -> "BagMeans":
+        """From mean descriptions (b, e), mean squared lengths (b,) and `repeats` (b,)."""
         spreads = (squares - (means**2).sum(axis=1)) / np.maximum(1 - repeats, 1e-12)
         return cls(means, np.maximum(spreads, 0.0), repeats)
 
@@ -57,7 +102,7 @@ def membership(bags: Bags, n: int) -> csr_matrix:
     bags.check_pool(n)
     weights = bags.relative_weights
     shares = weights / np.bincount(bags.owners, weights)[bags.owners]
-    matrix = csr_matrix((shares, bags.flat, np.concatenate([[0], np.cumsum(bags.sizes)])), shape=(len(bags), n))
+    matrix = csr_matrix((shares, bags.flat, np.concatenate([[0], np.cumsum(bags.lengths)])), shape=(len(bags), n))
     matrix.sum_duplicates()
     return matrix
 

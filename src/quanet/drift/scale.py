@@ -91,11 +91,14 @@ class DriftScale:
             return None
         return self.describer(values if self.describer.of_values else X)
 
-    def compare(self, descriptions: Descriptions, bags: Bags) -> tuple[BagDistances, FloatArray]:
-        """Distances of bags of a pool with descriptions (n, e), as measured, and after sharing information, (b,)."""
+    def compare(self, descriptions: Any, bags: Bags) -> tuple[BagDistances, FloatArray]:
+        """Distances of bags of a pool, as measured, and after sharing information, (b,).
+
+        Descriptions are (n, e), or sums by group (`GroupDescriptions`) if the bags are whole groups.
+        """
         assert self.profile is not None
         measured = self.profile.compare(BagMeans.of(descriptions, bags))
-        whole = self.profile.compare(BagMeans.of(descriptions, Bags([bags.flat], weights=bags.weights)))
+        whole = self.profile.compare(BagMeans.of(descriptions, bags.joined()))
         return measured, share_between(measured.distances, measured.deviations, float(whole.deviations[0]))
 
     def variance(self, distances: FloatArray, estimates: FloatArray, most_unseen: FloatArray) -> FloatArray:

@@ -22,17 +22,18 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import t
 
-from quanet.bags import check_weights
+from quanet.bags import Bags
 from quanet.evaluation.label_errors import (
     LEAST,
     LabelErrors,
     ReadBag,
     class_covariances,
     expected_confusion,
+    expected_confusions,
     learn_label_errors,
     relearned_prevalences,
 )
-from quanet.uncertainty.intervals import predict_interval
+from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.relearning import REPLICATES, cached
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from quanet.arrays import FloatArray, LabelArray
+    from quanet.bags import Merged
     from quanet.base import Quantifier
     from quanet.uncertainty.regions import Interval
 
-MAX_INSTANCES = 20_000  # whose posteriors are used; of more, as many are drawn at random
+MAX_INSTANCES = 20_000  # whose posteriors are used; of more, as many that are spread evenly over them
 MAX_CELLS = 2500  # of a confusion matrix whose cells have intervals
 STEP = 1e-3  # of prevalences, to see how much depends on them
 
@@ -107,6 +109,7 @@ def predict_accuracy(
     *,
     interval: Interval | None = None,
     weights: ArrayLike | None = None,
+    merged: Merged | None = None,
     drift: bool = True,
     rng: int = 0,
 ) -> ExpectedAccuracy:
@@ -122,8 +125,9 @@ def predict_accuracy(
     level : confidence level of the intervals.
     interval : prevalences of the bag with their interval, if already computed.
     weights : (n,) exposure weights; None counts every instance once.
+    merged : if rows stand for several instances each; `weights` are then the sums of their weights.
     drift : whether the uncertainty of the prevalences includes drift.
-    rng : seed, of the interval and of the instances used if there are very many.
+    rng : seed of the interval.
 
     Notes
     -----
@@ -145,23 +149,30 @@ def predict_accuracy(
     chosen = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # the one a search has selected
     inputs = chosen.read(X)
     known = cached(chosen, "label errors", lambda: learn_label_errors(chosen))
+    whole = Bags(np.arange(len(inputs))[None], pool_size=len(inputs), weights=weights, merged=merged)
     if interval is None:
-        options: dict[str, Any] = {} if weights is None else {"weights": weights}
-        interval = predict_interval(chosen, inputs, level, drift=drift, rng=rng, **options)
-    k, n = known[0].k, len(inputs)
-    posteriors = inputs.values[:, :k]
-    share = np.full(n, 1 / n) if weights is None else _normalized(check_weights(weights, n))
-    counted = np.asarray(np.bincount(posteriors.argmax(axis=1), weights=share, minlength=k), dtype=float)
-    size = 1 / float((share**2).sum())
-    values = inputs.values
-    if n > MAX_INSTANCES:
-        values = values[np.random.default_rng(rng).choice(n, MAX_INSTANCES, replace=False, p=share)]
-        share, size = np.full(MAX_INSTANCES, 1 / MAX_INSTANCES), min(size, MAX_INSTANCES)
-    bag = ReadBag(values.astype(float), share, counted, size)
+        interval = predict_interval_bags(chosen, inputs, whole, level, drift=drift, rng=rng).of_bag(0)
+    k, n = known[0].k, int(whole.sizes[0])
+    bag = _read_bag(inputs.values, whole, k)
     prevalences = _normalized(np.maximum(interval.estimate, 0.5 / n))
     table = expected_confusion(known[0], bag, prevalences)
     variance = _variance(known, bag, table, prevalences, interval.covariance)
-    return _measures(table, variance, size, level, chosen.classes_, n)
+    return _measures(table, variance, bag.size, level, chosen.classes_, n)
+
+
+def _read_bag(inputs: FloatArray, whole: Bags, k: int) -> ReadBag:
+    """The bag of all inputs (N, d), with as many of them as are used."""
+    share = _normalized(whole.relative_weights)
+    counted = np.asarray(np.bincount(inputs[:, :k].argmax(axis=1), weights=share, minlength=k), dtype=float)
+    squares = share**2
+    if whole.merged is not None and whole.weights is not None:
+        largest = whole.weights.max()
+        squares = whole.merged.squares / largest**2 / (whole.weights / largest).sum() ** 2
+    if len(inputs) > MAX_INSTANCES:
+        inputs = inputs[whole.unweighted(inputs[:, :k], np.array([MAX_INSTANCES])).flat]
+        share = np.full(MAX_INSTANCES, 1 / MAX_INSTANCES)
+        squares = share * max(float(squares.sum()), 1 / MAX_INSTANCES)
+    return ReadBag(inputs.astype(float), share, counted, squares)
 
 
 def _normalized(values: FloatArray) -> FloatArray:
@@ -213,7 +224,7 @@ def _learning(known: list[LabelErrors], bag: ReadBag, prevalences: FloatArray) -
     shifts -= shifts.mean(axis=0)
     moved = np.maximum(prevalences + shifts, 0.5 / bag.size)
     moved /= moved.sum(axis=1, keepdims=True)
-    found = np.stack([_values(expected_confusion(one, bag, at)) for one, at in zip(known[1:], moved, strict=True)])
+    found = np.stack([_values(table) for table in expected_confusions(known[1:], bag, moved)])
     share = np.mean([one.share for one in known[1:]])
     return share * found.var(axis=0, ddof=1), share * shifts.T @ shifts / (len(shifts) - 1)
 

@@ -88,12 +88,25 @@ def _thinning(drawn: HeldOut) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadBag:
-    """A bag: inputs (n, d), shares (n,), shares of the labels of all its instances (k,), and its effective size."""
+    """A bag as its rows.
+
+    Attributes
+    ----------
+    inputs : (n, d).
+    share : (n,) of each row in the bag.
+    counted : (k,) shares of the labels of all instances.
+    squares : (n,) sum of the squared shares of each row's instances.
+    """
 
     inputs: FloatArray
     share: FloatArray
     counted: FloatArray
-    size: float
+    squares: FloatArray
+
+    @property
+    def size(self) -> float:
+        """The effective size."""
+        return 1 / float(self.squares.sum())
 
 
 def _joint(values: FloatArray, labels: IntArray, share: FloatArray) -> FloatArray:
@@ -105,15 +118,22 @@ def _joint(values: FloatArray, labels: IntArray, share: FloatArray) -> FloatArra
 
 def expected_confusion(known: LabelErrors, bag: ReadBag, prevalences: FloatArray) -> FloatArray:
     """The expected confusion matrix at given prevalences: (k, k)."""
-    labels = bag.inputs[:, : known.k].argmax(axis=1)
-    posteriors = Likelihoods.posteriors(known.likelihoods(bag.inputs), prevalences)
-    seen = np.eye(known.k)[known.codes] - Likelihoods.posteriors(known.read, prevalences)
-    table = _joint(posteriors, labels, bag.share) + _joint(seen, known.labels, known.weights(prevalences))
-    return rake(table, prevalences, bag.counted)
+    return expected_confusions([known], bag, prevalences[None])[0]
 
 
-def rake(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """A table (k, k) with given sums of rows and columns (k,), near another table.
+def expected_confusions(known: list[LabelErrors], bag: ReadBag, prevalences: FloatArray) -> FloatArray:
+    """The expected confusion matrix by each of r, at its own prevalences: (r, k) -> (r, k, k)."""
+    labels = bag.inputs[:, : known[0].k].argmax(axis=1)
+    tables = []
+    for one, at in zip(known, prevalences, strict=True):
+        posteriors = Likelihoods.posteriors(one.likelihoods(bag.inputs), at)
+        seen = np.eye(one.k)[one.codes] - Likelihoods.posteriors(one.read, at)
+        tables.append(_joint(posteriors, labels, bag.share) + _joint(seen, one.labels, one.weights(at)))
+    return rake(np.stack(tables), prevalences, bag.counted)
+
+
+def rake(tables: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Tables (..., k, k) with given sums of rows (..., k) and columns (k,), near other tables.
 
     Examples
     --------
@@ -121,14 +141,17 @@ def rake(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray
     array([[0.546, 0.154],
            [0.054, 0.246]])
     """
-    table = np.maximum(table, LEAST)
+    tables = np.maximum(tables, LEAST)
+    sums, done = tables.sum(axis=-1), np.zeros(tables.shape[:-2], dtype=bool)
     for _ in range(RAKING):
-        table = table * (rows / table.sum(axis=1))[:, None]
-        sums = table.sum(axis=0)
-        table = table * (columns / np.maximum(sums, LEAST))
-        if np.abs(table.sum(axis=1) - rows).max() < 1e-10:
+        raked = tables * (rows / sums)[..., None]
+        raked *= columns / np.maximum(raked.sum(axis=-2, keepdims=True), LEAST)
+        tables = np.where(done[..., None, None], tables, raked)  # so that no table depends on its neighbours
+        sums = tables.sum(axis=-1)
+        done = np.abs(sums - rows).max(axis=-1) < 1e-10
+        if done.all():
             break
-    return table
+    return tables
 
 
 def relearned_prevalences(known: list[LabelErrors], bag: ReadBag) -> FloatArray:
@@ -145,9 +168,8 @@ def class_covariances(known: LabelErrors, bag: ReadBag, prevalences: FloatArray)
     """Covariance of the shares of true classes among the instances with each label, by chance alone: (k, k, k)."""
     posteriors = Likelihoods.posteriors(known.likelihoods(bag.inputs), prevalences)
     labels = bag.inputs[:, : known.k].argmax(axis=1)
-    scale = bag.share**2 / (bag.share**2).sum() / bag.size  # of all instances, if only some were used
     found = np.empty((known.k, known.k, known.k))
     for j in range(known.k):
-        part, share = posteriors[labels == j], scale[labels == j]
+        part, share = posteriors[labels == j], bag.squares[labels == j]
         found[j] = np.diag(share @ part) - (part * share[:, None]).T @ part
     return found

@@ -5,20 +5,18 @@ results do not depend on the engine, on the number of parallel tasks, or on thei
 """
 
 import os
-import signal
 import sys
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
-from quanet.errors import InvalidExperiment, InvalidSetting, MissingExtra
+from quanet.engines.processes import ONE_CORE, cores, exit_with, ignore_interrupts, one_core
+from quanet.engines.ray_data import import_ray, start_ray
+from quanet.errors import InvalidExperiment, InvalidSetting
 
-ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 ENGINES = ("joblib", "ray")
 
 
@@ -54,14 +52,8 @@ def engine_of(name: str, jobs: int | None) -> Engine:
         return Ray(jobs)
     if name != "joblib":
         raise InvalidSetting(f"Unknown engine {name!r}. Choose from {', '.join(ENGINES)}.")
-    count = jobs or _cores()
+    count = jobs or cores()
     return Serial() if count == 1 else Joblib(count)
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 class Serial(Engine):
@@ -94,7 +86,7 @@ class Joblib(Engine):
         from joblib.externals.loky import ProcessPoolExecutor
 
         self.slots = jobs
-        self._pool = ProcessPoolExecutor(jobs, env=ONE_CORE, initializer=_exit_with, initargs=(os.getpid(),))
+        self._pool = ProcessPoolExecutor(jobs, env=ONE_CORE, initializer=exit_with, initargs=(os.getpid(),))
         self._names: dict[Any, Any] = {}
 
     def submit(self, name: Any, function: Callable[..., Any], *arguments: Any) -> None:
@@ -129,22 +121,10 @@ class Ray(Engine):
     """Runs tasks on a Ray cluster: RAY_ADDRESS, or a local one. All nodes must share the experiment folder."""
 
     def __init__(self, jobs: int | None) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise MissingExtra("The engine ray is not installed. Install it: pip install 'quanet[ray]'") from None
-        self._ray = ray
+        self._ray = ray = import_ray()
         self._own_cluster = not ray.is_initialized()
         if self._own_cluster:
-            address = os.environ.get("RAY_ADDRESS")
-            cluster: dict[str, Any] = {} if address else {"num_cpus": jobs, "include_dashboard": False}
-            paths = os.pathsep.join(path for path in sys.path if path)
-            ray.init(
-                log_to_driver=False,
-                logging_level="error",
-                runtime_env={"env_vars": ONE_CORE | {"PYTHONPATH": paths}},
-                **cluster,
-            )
+            start_ray(ray, jobs)
         resources = ray.cluster_resources()
         self.slots = min(jobs or sys.maxsize, max(1, int(resources.get("CPU", 1))))
         # Tasks that request no share of a GPU cannot use it.
@@ -178,33 +158,6 @@ class Ray(Engine):
 
 def _run_task(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """Run a task in a process of an engine."""
-    if threading.current_thread() is threading.main_thread():
-        # Ctrl-C reaches all processes of a terminal. Here it would stop a training early, as if it had converged.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()  # Ctrl-C would stop a training early, as if it had converged
     with one_core():
         return function(*arguments)
-
-
-def _exit_with(runner: int) -> None:
-    """Exit this process when the runner has ended for any reason."""
-
-    def watch() -> None:
-        while os.getppid() == runner:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Within the block, libraries use one core: the last digits of their sums depend on the number of cores."""
-    from threadpoolctl import threadpool_limits
-
-    with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(1))
-        if "torch" in sys.modules:
-            from quanet.nn.device import one_thread
-
-            stack.enter_context(one_thread())
-        yield

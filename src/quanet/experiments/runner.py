@@ -246,7 +246,7 @@ def _kind(work: Work) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ExperimentState:
     """The state of an experiment.
 
     Attributes
@@ -262,7 +262,7 @@ class State:
     unlike: list[tuple[str, int, str]]
 
 
-def state_of(folder: str | Path) -> State:
+def state_of(folder: str | Path) -> ExperimentState:
     """The state of the experiment in a folder, packed or not."""
     store, found = Store(folder), read_all(folder)
     cells = {}
@@ -276,4 +276,4 @@ def state_of(folder: str | Path) -> State:
         if about["rows"]:
             read[cell.dataset, cell.run, about["method"]["classifier"]].add(about["rows"])
     unlike = [place for place, different in read.items() if len(different) > 1]
-    return State(cells, {"rows": sum(rows.values()), **seconds}, unlike)
+    return ExperimentState(cells, {"rows": sum(rows.values()), **seconds}, unlike)

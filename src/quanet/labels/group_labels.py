@@ -30,20 +30,41 @@ class GroupLabels:
 
     Attributes
     ----------
-    ratios : (N, k) likelihood ratios of all instances.
+    ratios : (N, k) likelihood ratios of all instances, labelled or not.
     owner : (N,) group of each instance, from 0.
-    places : (n,) positions of the labelled instances.
+    known : (n, k) likelihood ratios of the labelled instances.
+    known_owner : (n,) their groups.
     codes : (n,) their classes.
     design : how they were drawn.
     exposure : (N,) weights of the instances in a share; None for equal ones.
+    instances, squares : (N,) if rows stand for several instances each: how many, and the sum of their squared weights.
+        `exposure` is then the sum of their weights.
     """
 
     ratios: FloatArray
     owner: IntArray
-    places: IntArray
+    known: FloatArray
+    known_owner: IntArray
     codes: IntArray
     design: LabelDesign
     exposure: FloatArray | None = None
+    instances: FloatArray | None = None
+    squares: FloatArray | None = None
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return int(self.owner.max()) + 1
+
+    @property
+    def counts(self) -> FloatArray:
+        """(N,) instances that each row stands for."""
+        return np.ones(len(self.ratios)) if self.instances is None else self.instances
+
+    @property
+    def weights(self) -> FloatArray:
+        """(N,) weight of each row."""
+        return self.counts if self.exposure is None else self.exposure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,20 +89,18 @@ class RefinedGroups:
 
 def refine_groups(labels: GroupLabels, shares: FloatArray, *, level: float) -> RefinedGroups:
     """Shares of groups and their intervals; `shares` (k,) are those of all instances."""
-    adapted = adapt_posteriors(labels, shares)
-    known = adapted[labels.places]
-    powered = prediction_powered(adapted, known, labels.codes, design=labels.design, exposure=labels.exposure)
-    k, g = len(shares), int(labels.owner.max()) + 1
-    exposure = np.ones(len(adapted)) if labels.exposure is None else labels.exposure
-    total = np.bincount(labels.owner, exposure)
-    mean = _sums(labels.owner, exposure[:, None] * adapted, g) / total[:, None]
+    adapted, known = adapt_posteriors(labels, shares)
+    weights, k, g = labels.weights, len(shares), labels.groups
+    powered = prediction_powered(adapted, known, labels.codes, design=labels.design, exposure=weights)
+    total = np.bincount(labels.owner, weights)
+    mean = _sums(labels.owner, weights[:, None] * adapted, g) / total[:, None]
     own = _OwnCorrections.of(labels, powered.residuals, g)
-    sizes = np.bincount(labels.owner)
+    sizes = np.bincount(labels.owner, labels.counts)
     base = powered.weight * mean
     estimate = base + labels.design.influence @ powered.residuals
     enough = own.n >= MIN_LABELS
     relative = _relative(powered)
-    concentration = np.bincount(labels.owner, exposure**2) / total**2
+    concentration = np.bincount(labels.owner, weights**2 if labels.squares is None else labels.squares) / total**2
     usual = (np.clip(powered.estimate, 0, 1) * powered.n + 1 / k) / (powered.n + 1)  # never 0
     for _ in range(2):
         trust = np.maximum(own.n, PRIOR_LABELS)[:, None]
@@ -100,31 +119,30 @@ def refine_groups(labels: GroupLabels, shares: FloatArray, *, level: float) -> R
         effective = (spread + doubtful) / (final + doubtful * common)
     lower, upper = score_interval(estimate, effective, level)
     # Errors of the posteriors themselves: y - f.
-    errors = prediction_powered(adapted, known, labels.codes, design=labels.design, exposure=exposure, weight=1.0)
+    errors = prediction_powered(adapted, known, labels.codes, design=labels.design, exposure=weights, weight=1.0)
     apart = _OwnCorrections.of(labels, errors.residuals, g)
     p_value = _equal(apart.correction[enough], apart.smoothed(_relative(errors) * spread)[enough], k)
     return RefinedGroups(project(estimate), lower, upper, own.n, enough, p_value)
 
 
-def adapt_posteriors(labels: GroupLabels, shares: FloatArray) -> FloatArray:
-    """Posteriors for the prevalence of each instance's group, by EM with the labels fixed: (N, k).
+def adapt_posteriors(labels: GroupLabels, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Posteriors for the prevalence of each instance's group, by EM with the labels fixed: (N, k), (n, k).
 
     Each group starts from `shares` and counts `BORROWED` instances of them, so that small groups stay close to all.
     """
-    ratios, owner, k = labels.ratios, labels.owner, len(shares)
-    g = int(owner.max()) + 1
-    rest = np.ones(len(ratios), dtype=bool)
-    rest[labels.places] = False
-    fixed = BORROWED * shares + _sums(owner[labels.places], np.eye(k)[labels.codes], g)
-    found, unknown, theirs = np.tile(shares, (g, 1)), ratios[rest], owner[rest]
+    k, g, counts = len(shares), labels.groups, labels.counts[:, None]
+    ratios, owner, known, theirs = labels.ratios, labels.owner, labels.known, labels.known_owner
+    fixed = BORROWED * shares + _sums(theirs, np.eye(k)[labels.codes], g)
+    found = np.tile(shares, (g, 1))
     for _ in range(ITERATIONS):
-        updated = fixed + _sums(theirs, responsibilities(unknown, found[theirs]), g)
+        every = _sums(owner, counts * responsibilities(ratios, found[owner]), g)
+        updated = fixed + np.maximum(every - _sums(theirs, responsibilities(known, found[theirs]), g), 0)
         updated /= updated.sum(axis=1, keepdims=True)
         moved = np.abs(updated - found).max()
         found = updated
         if moved < 1e-5:
             break
-    return responsibilities(ratios, found[owner])
+    return responsibilities(ratios, found[owner]), responsibilities(known, found[theirs])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +156,7 @@ class _OwnCorrections:
 
     @classmethod
     def of(cls, labels: GroupLabels, residuals: FloatArray, g: int) -> "_OwnCorrections":
-        owner, influence, strata = labels.owner[labels.places], labels.design.influence, labels.design.strata
+        owner, influence, strata = labels.known_owner, labels.design.influence, labels.design.strata
         n = np.bincount(owner, minlength=g)
         total = np.maximum(np.bincount(owner, influence, minlength=g), 1e-12)
         correction = _sums(owner, influence[:, None] * residuals, g) / total[:, None]

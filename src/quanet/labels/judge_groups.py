@@ -12,6 +12,7 @@ PER_CELL = 5  # and this many for every label (or bin of scores) of the judge
 ALPHA = 0.05  # significance level of the test
 MAX_PERMUTATIONS, MIN_PERMUTATIONS = 999, 199
 MAX_SHUFFLED = 20_000_000  # labels shuffled over all permutations
+AT_A_TIME = 50  # permutations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,11 +66,12 @@ def compare_errors(tables: IntArray, *, design_effect: float = 1.0, random_state
     bounds = np.cumsum(tables.sum(axis=(0, 2)))[:-1]
     rng = np.random.default_rng(random_state)
     permutations = int(np.clip(MAX_SHUFFLED // max(len(cell), 1), MIN_PERMUTATIONS, MAX_PERMUTATIONS))
-    largest = np.empty(permutations)
-    for number in range(permutations):
-        shuffled = np.concatenate([rng.permutation(part) for part in np.split(cell, bounds)])
-        drawn = np.bincount(place * j + shuffled, minlength=g * k * j).reshape(g, k, j)
-        largest[number] = _against_the_rest(drawn).max()
+    parts, place, largest = np.split(cell, bounds), place * j, np.empty(permutations)
+    for at in range(0, permutations, AT_A_TIME):
+        part = largest[at : at + AT_A_TIME]
+        shuffled = (np.concatenate([rng.permutation(one) for one in parts]) for _ in part)
+        drawn = np.array([np.bincount(place + one, minlength=g * k * j) for one in shuffled])
+        part[:] = _against_the_rest(drawn.reshape(-1, g, k, j)).max(axis=1)
     beyond = (largest[:, None] >= observed - 1e-9).sum(axis=0)
     p_values = (1 + beyond) / (1 + permutations)
     return ErrorTest(float(p_values.min()), p_values)
@@ -98,8 +100,8 @@ def cluster_effect(tables: IntArray, group: IntArray, cells: IntArray, unit: Int
 
 
 def _against_the_rest(tables: IntArray) -> FloatArray:
-    """Log-likelihood ratio of own rates against common rates, for each group: (g, k, j) -> (g,)."""
-    every = tables.sum(axis=0)
+    """Log-likelihood ratio of own rates against common rates, for each group: (..., g, k, j) -> (..., g)."""
+    every = tables.sum(axis=-3, keepdims=True)
 
     def fit(counts: IntArray) -> FloatArray:
         cells, rows = counts, counts.sum(axis=-1)

@@ -13,10 +13,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy import stats
-from scipy.special import log_softmax
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
-from quanet.simplex import project
+from quanet.simplex import log_softmax, project
 
 # Added to every cell of the table of human and judged labels, for the interval only. With 10 labels per class, the
 # intervals cover at worst 90 % without it and 93 % with it (benchmarks/judges.py, 500 trials per setting).
@@ -58,7 +57,11 @@ def likelihood_intervals(
     repeated = _Counts(*(np.repeat(one, len(classes), axis=0) for one in (bags, tables + added, own)))
     best = _climb(repeated, np.repeat(np.maximum(estimate, MIN_START), len(classes), axis=0))
     critical = stats.chi2.ppf(level, 1) * (np.ones((r, k)) if stretch is None else stretch)[:, classes].ravel()
-    lower, upper = (_end(repeated, fixed, best, side, critical).reshape(r, -1) for side in (0.0, 1.0))
+    # Both ends of an interval are problems of their own, too, and all are solved together.
+    twice = np.tile(np.arange(len(fixed)), 2)
+    sides = np.repeat([0.0, 1.0], len(fixed))
+    ends = _ends(repeated.take(twice), fixed[twice], best.take(twice), sides, critical[twice])
+    lower, upper = ends.reshape(2, r, -1)
     if k == 2:
         lower, upper = np.hstack([1 - upper, lower]), np.hstack([1 - lower, upper])
     return estimate, np.minimum(lower, estimate), np.maximum(upper, estimate)
@@ -115,13 +118,13 @@ def _start(counts: _Counts) -> tuple[FloatArray, BoolArray]:
     return start, exact
 
 
-def _end(counts: _Counts, fixed: IntArray, best: _Point, side: float, critical: FloatArray) -> FloatArray:
-    """The limit, towards `side` (0 or 1), of the prevalences that a likelihood-ratio test accepts: (r,)."""
+def _ends(counts: _Counts, fixed: IntArray, best: _Point, sides: FloatArray, critical: FloatArray) -> FloatArray:
+    """The limits, towards `sides` (0 or 1), of the prevalences that a likelihood-ratio test accepts: (r,)."""
     cut = best.value - critical / 2
     rows = np.arange(len(fixed))
     free = np.ones(best.shares.shape, dtype=bool)
     free[rows, fixed] = False
-    inside, outside = best.shares[rows, fixed], np.full(len(fixed), side)
+    inside, outside = best.shares[rows, fixed], sides
     near = best
 
     def accepted(given: FloatArray) -> BoolArray:
@@ -133,10 +136,10 @@ def _end(counts: _Counts, fixed: IntArray, best: _Point, side: float, critical: 
 
     reached = accepted(outside)
     for _ in range(BISECTIONS):
-        middle = np.where(reached, side, (inside + outside) / 2)
+        middle = np.where(reached, sides, (inside + outside) / 2)
         good = accepted(middle)
         inside, outside = np.where(good, middle, inside), np.where(good, outside, middle)
-    return np.where(reached, side, inside)
+    return np.where(reached, sides, inside)
 
 
 def _chosen(first: BoolArray, one: _Point, other: _Point) -> _Point:
@@ -193,13 +196,13 @@ def _line_search(counts: _Counts, now: _Point, step: FloatArray) -> tuple[_Point
 
 
 def _point(counts: _Counts, logits: FloatArray, log_rates: FloatArray) -> _Point:
-    log_rates = log_softmax(log_rates, axis=2)
+    log_rates = log_softmax(log_rates)
     if counts.free is None or counts.given is None:
-        logits = log_softmax(logits, axis=1)
+        logits = log_softmax(logits)
         shares = np.exp(logits)
     else:
         # The logit of the fixed class is kept as a starting point for later; it does not affect the other classes.
-        among = log_softmax(np.where(counts.free, logits, -np.inf), axis=1)
+        among = log_softmax(np.where(counts.free, logits, -np.inf))
         shares = np.where(counts.free, (1 - counts.given)[:, None] * np.exp(among), counts.given[:, None])
         logits = np.where(counts.free, among, logits)
     mixed = np.einsum("rk,rkj->rj", shares, np.exp(log_rates))

@@ -3,39 +3,50 @@
 import numpy as np
 from scipy import stats
 
-from quanet.arrays import BoolArray, FloatArray
+from quanet.arrays import FloatArray, IntArray
 
 CHOSEN = 0.001  # p-value below which labels are taken to be hand-picked
 
 
-def random_part(posteriors: FloatArray, labelled: BoolArray) -> float:
-    """P-value of the hypothesis that the labelled instances are a random part, judged by the posteriors (N, k).
+def random_part(posteriors: FloatArray, known: FloatArray, counts: FloatArray | None = None) -> float:
+    """P-value of the hypothesis that the labelled instances are a random part, judged by posteriors (N, k), (n, k).
 
-    Two-sample Kolmogorov-Smirnov tests of every class, corrected for their number.
+    Two-sample Kolmogorov-Smirnov tests of every class, corrected for their number. The labelled instances are among
+    the N; `counts` (N,) are the instances that each row stands for, None for one each.
 
     Examples
     --------
     >>> posteriors = np.linspace(0, 1, 1000)[:, None] * [1, -1] + [0, 1]
-    >>> every_tenth, first = np.arange(1000) % 10 == 0, np.arange(1000) < 100
-    >>> random_part(posteriors, every_tenth) > 0.5, random_part(posteriors, first) < 1e-6
+    >>> random_part(posteriors, posteriors[::10]) > 0.5, random_part(posteriors, posteriors[:100]) < 1e-6
     (True, True)
     """
-    if labelled.all() or not labelled.any():
+    heights = np.ones(len(posteriors)) if counts is None else counts
+    total, n = float(heights.sum()), len(known)
+    if n == 0 or n >= total:
         return 1.0
-    columns = posteriors.T[1:] if posteriors.shape[1] == 2 else posteriors.T
-    found = [stats.ks_2samp(one[labelled], one[~labelled], method="asymp").pvalue for one in columns]
-    return min(1.0, len(found) * float(min(found)))
+    each = [1] if posteriors.shape[1] == 2 else range(posteriors.shape[1])
+    distance = max(_distance(posteriors[:, c], heights, known[:, c]) for c in each) * total / (total - n)
+    return min(1.0, len(each) * float(stats.kstwo.sf(distance, np.round(n * (total - n) / total))))
 
 
-def in_one_place(labelled: BoolArray) -> bool:
-    """Whether the labelled rows are concentrated in a part of the file, such as its first rows.
+def _distance(values: FloatArray, heights: FloatArray, known: FloatArray) -> float:
+    """Largest difference between the distribution of values (N,) with heights (N,) and that of known ones (n,)."""
+    points, place = np.unique(values, return_inverse=True)
+    # A row may be the mean of several instances: a known value counts at the nearest row.
+    nearest = np.searchsorted((points[1:] + points[:-1]) / 2, known, side="right")
+    among = np.bincount(nearest, minlength=len(points)).cumsum() / len(known)
+    every = np.bincount(place.ravel(), heights, minlength=len(points)).cumsum() / heights.sum()
+    return float(np.abs(among - every).max())
+
+
+def in_one_place(rows: IntArray, total: int) -> bool:
+    """Whether labelled rows (n,), counted from 0, are concentrated in a part of a file of `total` rows.
 
     Examples
     --------
-    >>> in_one_place(np.arange(1000) < 100), in_one_place(np.arange(1000) % 10 == 0)
+    >>> in_one_place(np.arange(100), 1000), in_one_place(np.arange(0, 1000, 10), 1000)
     (True, False)
     """
-    places = np.flatnonzero(labelled)
-    if len(places) in (0, len(labelled)):
+    if len(rows) in (0, total):
         return False
-    return bool(stats.kstest((places + 0.5) / len(labelled), "uniform").pvalue < CHOSEN)
+    return bool(stats.kstest((rows + 0.5) / total, "uniform").pvalue < CHOSEN)

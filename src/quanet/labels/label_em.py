@@ -72,14 +72,20 @@ def calibration_errors(quantifier: Quantifier) -> FloatArray:
     return np.asarray((vectors[:, kept] * np.sqrt(values[kept])).T)
 
 
-def fixed_label_em(ratios: FloatArray, known: FloatArray, codes: IntArray) -> FloatArray:
-    """Prevalences of the bag by EM with the known labels fixed: (N, k), (n, k), (n,) -> (k,)."""
+def fixed_label_em(
+    ratios: FloatArray, known: FloatArray, codes: IntArray, counts: FloatArray | None = None
+) -> FloatArray:
+    """Prevalences of the bag by EM with the known labels fixed: (N, k), (n, k), (n,) -> (k,).
+
+    `counts` (N,) are the instances that each row of `ratios` stands for; None for one each.
+    """
     k = ratios.shape[1]
     labelled = count(codes, k) if len(codes) else np.zeros(k)
     shares = np.full(k, 1 / k)
     for _ in range(MAX_ITERATIONS):
-        expected = responsibilities(ratios, shares).sum(axis=0) - responsibilities(known, shares).sum(axis=0)
-        updated = np.maximum(expected, 0) + labelled
+        posteriors = responsibilities(ratios, shares)
+        every = posteriors.sum(axis=0) if counts is None else counts @ posteriors
+        updated = np.maximum(every - responsibilities(known, shares).sum(axis=0), 0) + labelled
         updated /= updated.sum()
         moved = np.abs(updated - shares).max()
         shares = updated

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples
 
-from quanet.arrays import FloatArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, check_rows
 from quanet.base import Quantifier
 from quanet.methods.about import About
 

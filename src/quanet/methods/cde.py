@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, check_rows
 from quanet.methods.about import About
 from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.parameters import Constraints, whole

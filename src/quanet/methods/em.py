@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.classifiers.calibration import METHODS, TINY, Calibration, calibrate
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About

@@ -10,8 +10,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import Bags, check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import cross_fit, posteriors_of, resolve_classifier
 from quanet.errors import InvalidData, InvalidSetting

@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import precomputed_posteriors
 from quanet.held_out import members_are_quiet, shrinkage_of_members

@@ -5,8 +5,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.methods.about import About
 from quanet.methods.em import Calibrated, expectation_maximization
 from quanet.parameters import Constraints, between, none_or, one_of

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.methods.about import About
 from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.counting import PACC

@@ -8,8 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, IntArray, LabelArray, check_rows
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import check_labels
 from quanet.classifiers.text import check_texts, fit_terms, is_text

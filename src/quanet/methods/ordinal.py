@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.aggregative import AggregativeQuantifier

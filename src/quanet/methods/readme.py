@@ -8,8 +8,7 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.base import Quantifier
 from quanet.classifiers.text import check_texts, is_text
 from quanet.data.duplicates import find_distinct

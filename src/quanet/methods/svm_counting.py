@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import FloatArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, check_rows
 from quanet.base import Quantifier
 from quanet.classifiers.text import check_texts, fit_terms, is_text
 from quanet.errors import InvalidSetting

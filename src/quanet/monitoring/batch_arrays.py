@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import FloatArray
-from quanet.errors import InvalidData
+from quanet.bags import Bags, Merged
+from quanet.errors import InvalidBags, InvalidData
 
 PER_BATCH = (
     *("dates_", "sizes_", "estimates_", "spreads_", "resampled_", "distances_", "deviations_"),
@@ -33,6 +34,19 @@ def add_batch(monitor: Any, *values: Any) -> None:
     for name, value in zip(PER_BATCH, values, strict=True):
         setattr(monitor, name, np.concatenate([getattr(monitor, name), [value]]))
     monitor.received_ += 1
+
+
+def check_size(rows: int, merged: Merged | None) -> int:
+    """The number of instances of a batch; raises if there are fewer than two."""
+    n = rows if merged is None else int(merged.counts.sum())
+    if n < 2:
+        raise InvalidBags(f"the batch has {n} instance; it needs at least 2. Merge it with the next one.")
+    return n
+
+
+def amounts_of(bag: Bags) -> tuple[float, int]:
+    """The weight of a batch, NaN if its instances have none, and its effective size."""
+    return np.nan if bag.exposure is None else float(bag.totals[0]), int(bag.effective_sizes[0])
 
 
 def check_weighting(totals: FloatArray, weights: Any) -> None:

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
-from quanet.bags import Bags
+from quanet.bags import Bags, Merged
 from quanet.base import Quantifier
-from quanet.errors import InvalidBags, InvalidSetting
-from quanet.monitoring.batch_arrays import PER_BATCH, add_batch, amounts, check_weighting, start_state, upgrade_state
+from quanet.errors import InvalidSetting
+from quanet.monitoring import batch_arrays
 from quanet.monitoring.change_points import (
     check_kind,
     date_of,
@@ -31,8 +31,6 @@ from quanet.monitoring.change_points import (
 from quanet.monitoring.history import BatchEstimate, Change, History
 from quanet.monitoring.windows import Window, estimate_batch, intervals_of, measure_batch, share_distances
 from quanet.parameters import LEVEL, Constraints, between, check_parameters, positive
-
-__all__ = ["BatchEstimate", "Change", "History", "Monitor"]
 
 FIRST_RESAMPLES, LATER_RESAMPLES = 400, 20  # bootstrap resamples per batch; variances are pooled between changes
 
@@ -131,7 +129,9 @@ class Monitor(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dates_")
 
-    def update(self, X: Any, date: Any = None, *, weights: ArrayLike | None = None) -> BatchEstimate:
+    def update(
+        self, X: Any, date: Any = None, *, weights: ArrayLike | None = None, merged: Merged | None = None
+    ) -> BatchEstimate:
         """Add a batch and return the estimate after it.
 
         Parameters
@@ -140,22 +140,21 @@ class Monitor(BaseEstimator):
         date : a date, a string such as "2026-03-01", or a number; None numbers the batches from 0. All batches of a
             monitor need the same kind of date.
         weights : (n,) weights of the instances, such as views, for shares of the weight; for all batches or for none.
+        merged : if rows stand for several instances each (`Bags`); `weights` are then the sums of their weights.
         """
         self._initialize()
         at, kind = number_of(date, self.received_)
         self._check_kind(kind)
         read = self.quantifier.read(X)
         rows = self.quantifier.rows(read.values)
-        if len(rows) < 2:
-            raise InvalidBags(f"the batch has {len(rows)} instance; it needs at least 2. Merge it with the next one.")
-        check_weighting(self.totals_, weights)
-        bag = Bags(np.arange(len(rows))[None], pool_size=len(rows), weights=weights)
+        n = batch_arrays.check_size(len(rows), merged)
+        bag = Bags(np.arange(len(rows))[None], pool_size=len(rows), weights=weights, merged=merged)
+        batch_arrays.check_weighting(self.totals_, bag.exposure)
         spread, resamples = self._unit_variance(rows, bag)
         estimate = estimate_batch(self.quantifier, rows, bag)
         self.kind_ = kind
         distance = measure_batch(self.quantifier, read, bag)
-        total = np.nan if weights is None else bag.totals[0]
-        add_batch(self, at, len(rows), estimate, spread, resamples, *distance, total, bag.effective_sizes[0])
+        batch_arrays.add_batch(self, at, n, estimate, spread, resamples, *distance, *batch_arrays.amounts_of(bag))
         return self._newest_estimate()
 
     def restart(self, date: Any = None) -> None:
@@ -169,7 +168,7 @@ class Monitor(BaseEstimator):
         else:
             raise InvalidSetting("no change has been detected, so there is nothing to restart from. Give a date.")
         kept = self.dates_ >= start
-        for name in PER_BATCH:
+        for name in batch_arrays.PER_BATCH:
             setattr(self, name, getattr(self, name)[kept])
         newest = np.maximum.accumulate(np.r_[-np.inf, self.dates_])[:-1]
         self.opens_ = np.flatnonzero(self.dates_ > newest)
@@ -217,11 +216,11 @@ class Monitor(BaseEstimator):
 
     def _initialize(self) -> None:
         if hasattr(self, "dates_"):
-            upgrade_state(self)
+            batch_arrays.upgrade_state(self)
             return
         check_parameters(self)
         check_is_fitted(self.quantifier, "classes_")
-        start_state(self, len(self.quantifier.classes_))
+        batch_arrays.start_state(self, len(self.quantifier.classes_))
 
     def _unit_variance(self, rows: FloatArray, bag: Bags) -> tuple[FloatArray, int]:
         """Variance of the batch's estimate times its effective size, (k,), and the number of resamples used."""
@@ -283,7 +282,7 @@ class Monitor(BaseEstimator):
     def _windows(self, members: Sequence[BoolArray], variances: FloatArray) -> list[Window]:
         """Windows of the batches in these masks (t,); variances (t, k) of all batches."""
         distances = share_distances(self.quantifier, self.distances_, self.deviations_, self.effective_)
-        each = amounts(self)
+        each = batch_arrays.amounts(self)
         return [Window.of(self.sizes_[i], each[i], self.estimates_[i], variances[i], distances[i]) for i in members]
 
     def _before(self, now: float) -> BoolArray:
@@ -293,7 +292,7 @@ class Monitor(BaseEstimator):
     def _weighted(self, now: float) -> FloatArray:
         """Mean prevalences (k,) of the batches up to a date, weighted by their size and age."""
         known = self.dates_ <= now
-        weights = amounts(self)[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
+        weights = batch_arrays.amounts(self)[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
         return np.asarray(weights @ self.estimates_[known] / weights.sum())
 
     def _date(self, at: float) -> Any:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import Bags, check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import is_given
 from quanet.errors import InvalidSetting
@@ -201,7 +201,7 @@ class QuaNet(NetworkQuantifier):
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Base estimate and the network's correction, for every bag: (..., n, k + e) -> (..., k)."""
         check_is_fitted(self, "network_")
-        values = check_rows(rows, width=self.rows_.width)
+        values = check_rows(rows, width=self.rows_.width if self.corrects_ else None)
         estimate = self._estimate if self.corrects_ else self._base
         stack = values.reshape(-1, *values.shape[-2:])
         together = max(1, AT_A_TIME["cpu"] // stack[0].size)

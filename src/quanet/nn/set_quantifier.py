@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import check_rows
+from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.errors import InvalidData
 from quanet.held_out import HeldOut
 from quanet.nn.batches import BagPool, row_batches

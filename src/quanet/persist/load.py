@@ -81,6 +81,12 @@ def facts_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return about | dict(config.get("facts", {}))
 
 
+def model_digest(folder: str | os.PathLike[str]) -> str:
+    """A digest of a saved model: equal for equal models, whenever they were saved."""
+    config = _checked_config(Path(folder))
+    return digest(canonical_json({"model": config["model"], "files": config["files"]}))
+
+
 def untrusted_types(folder: str | os.PathLike[str]) -> list[str]:
     """Full names of the types that must be passed to `load` as trusted."""
     config, files = read_folder(Path(folder))

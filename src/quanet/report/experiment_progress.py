@@ -1,11 +1,11 @@
 """The progress of an experiment: which cells are done, missing or failed."""
 
 from quanet.diagnostics.findings import Finding
-from quanet.experiments.runner import State
+from quanet.experiments.runner import ExperimentState
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 
 
-def summarize_progress(state: State, folder: str) -> Summary:
+def summarize_progress(state: ExperimentState, folder: str) -> Summary:
     """Finished runs of an experiment by method and dataset, and the failed cells."""
     states = state.cells
     datasets = list(dict.fromkeys(cell.dataset for cell in states))

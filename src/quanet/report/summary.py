@@ -171,6 +171,21 @@ class Summary:
         """The findings of a section that do not already follow the answer: a reader sees each once."""
         return tuple(finding for finding in section.findings if finding not in self.cautions)
 
+    def with_bad_files(self, bad_files: Mapping[str, str]) -> Summary:
+        """The same answer, which names the files that were skipped, and why."""
+        from quanet.diagnostics.findings import Finding
+
+        if not bad_files:
+            return self
+        sentence = f"{len(bad_files):,} {'file was' if len(bad_files) == 1 else 'files were'} skipped."
+        finding = Finding("skipped files", "warning", f"{sentence} {next(iter(bad_files.values()))}")
+        return replace(
+            self,
+            cautions=(*self.cautions, finding),
+            settings=(*self.settings, *((f"skipped {name}", reason) for name, reason in bad_files.items())),
+            data=lambda: {**self.data(), "skipped_files": dict(bad_files)},
+        )
+
     @property
     def tables(self) -> list[Table]:
         """All tables, in their order, with those behind charts."""

@@ -28,13 +28,13 @@ LEAST = 1e-12  # prevalence, since a logarithm is taken
 
 
 class AdjustedPosteriors:
-    """Posteriors of instances of a pool, adjusted so that their mean in every bag is the bag's estimate.
+    """Posteriors of instances, adjusted so that their mean in every bag of a pool is the bag's estimate.
 
     Parameters
     ----------
     quantifier : fitted; it must read posteriors.
-    inputs : (n, d) what it has read.
-    codes : (n,) the bag of every instance.
+    inputs : (n, d) what it has read. Rows may stand for several instances each, with the sum of their weights.
+    codes : (n,) the bag of every row.
     estimate : (b, k) prevalences of the bags.
     weights : (n,) weights of the mean; None for equal ones.
 
@@ -45,8 +45,9 @@ class AdjustedPosteriors:
     >>> quantifier = EMQ().fit(X, y)
     >>> new, _ = Gaussians().draw([0.9, 0.1], 300, rng=1)
     >>> estimate = quantifier.predict(new)
-    >>> adjusted = AdjustedPosteriors(quantifier, quantifier.read(new).values, np.zeros(300, dtype=int), estimate[None])
-    >>> bool(np.allclose(adjusted[0:300].mean(axis=0), estimate, atol=1e-8))
+    >>> inputs, codes = quantifier.read(new).values, np.zeros(300, dtype=int)
+    >>> adjusted = AdjustedPosteriors(quantifier, inputs, codes, estimate[None])
+    >>> bool(np.allclose(adjusted.of(inputs, codes).mean(axis=0), estimate, atol=1e-8))
     True
     """
 
@@ -67,15 +68,12 @@ class AdjustedPosteriors:
         self.weights = np.ones(len(inputs)) if weights is None else weights
         self.logs = self._solve(np.maximum(estimate, LEAST))
 
-    def __len__(self) -> int:
-        return len(self.inputs)
+    def of(self, inputs: FloatArray, codes: IntArray) -> FloatArray:
+        """Adjusted posteriors (m, k) of instances (m, d) of these bags (m,); they need not be those of the pool."""
+        return self._at(inputs, codes, self.logs)
 
-    def __getitem__(self, part: slice) -> FloatArray:
-        """Adjusted posteriors of some instances: (m, k)."""
-        return self._at(part, self.logs)
-
-    def _at(self, part: slice, logs: FloatArray) -> FloatArray:
-        joint = np.log(np.maximum(self._likelihoods(self.inputs[part].astype(float)), LEAST)) + logs[self.codes[part]]
+    def _at(self, inputs: FloatArray, codes: IntArray, logs: FloatArray) -> FloatArray:
+        joint = np.log(np.maximum(self._likelihoods(inputs.astype(float)), LEAST)) + logs[codes]
         joint = np.exp(joint - joint.max(axis=1, keepdims=True))
         return joint / joint.sum(axis=1, keepdims=True)
 
@@ -93,7 +91,7 @@ class AdjustedPosteriors:
         for _ in range(STEPS):
             means, products = np.zeros((b, k)), np.zeros((b, k, k))
             for part in self._parts():
-                posteriors = self._at(part, logs)
+                posteriors = self._at(self.inputs[part], self.codes[part], logs)
                 weighted = posteriors * self.weights[part, None]
                 for c in range(k):
                     means[:, c] += np.bincount(self.codes[part], weights=weighted[:, c], minlength=b)

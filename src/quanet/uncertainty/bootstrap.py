@@ -78,7 +78,7 @@ class BootstrapDraws:
 def bootstrap_intervals(request: IntervalRequest) -> Ends:
     """Bootstrap intervals of the requested bags."""
     spelled = request.bags.unweighted(request.inputs)
-    bags = np.split(spelled.flat, np.cumsum(spelled.sizes)[:-1])
+    bags = spelled.members
     likelihoods = request.likelihoods() if request.quantifier.reads_posteriors else None
     calibrations = None if request.held_out is None else calibrations_of(request)
     ends, positions, sizes = [], request.positions.tolist(), request.sizes.tolist()

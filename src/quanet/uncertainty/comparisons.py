@@ -202,7 +202,7 @@ def _check_disjoint(bags: Bags, pairs: IntArray | None = None) -> None:
     """Raise `InvalidBags` if bags that are compared share instances; `pairs` None: if any do."""
     if len(np.unique(bags.flat)) == len(bags.flat):
         return
-    parts = [np.unique(part) for part in np.split(bags.flat, np.cumsum(bags.sizes)[:-1])]
+    parts = [np.unique(part) for part in bags.members]
     shared: list[int] = []
     if pairs is None:
         values, counts = np.unique(np.concatenate(parts), return_counts=True)
@@ -221,7 +221,7 @@ def _check_disjoint(bags: Bags, pairs: IntArray | None = None) -> None:
 
 def _from_rest(quantifier: Quantifier, X: Inputs, bags: Bags, level: float, options: ComparisonOptions) -> Differences:
     """Every bag compared with the instances of all other bags, in bounded memory."""
-    parts = np.split(bags.flat, np.cumsum(bags.sizes)[:-1])
+    parts = bags.members
     more: dict[str, Any] = {name: value for name in ("weights",) if (value := getattr(bags, name, None)) is not None}
     batch = max(1, ROWS // len(bags.flat))
     found = []

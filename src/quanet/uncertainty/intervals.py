@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import norm
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray
@@ -25,7 +26,7 @@ from quanet.uncertainty.policy import NO_KIND, Method, Target, bootstrap_resampl
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
 from quanet.uncertainty.sampling import sampling_sizes
-from quanet.uncertainty.widening import combine_ends, drift_covariance, measure_drift, repetition
+from quanet.uncertainty.widening import add_variance, combine_ends, drift_covariance, measure_drift, repetition
 
 KINDS = {
     "conformal": conformal_intervals,
@@ -165,6 +166,9 @@ def predict_interval_bags(
             part = with_control_variates(part)
         lower[positions], upper[positions], covariance[positions] = KINDS[kind](part)
     lower, upper = _limit(lower, upper, estimate, quantifier.shrinkage_, repetition(bags, len(inputs)))
+    if bags.noise.any():
+        lower, upper = add_variance(estimate, lower, upper, bags.noise, norm.ppf((1 + level) / 2))
+        covariance = covariance + drift_covariance(estimate, bags.noise)
     found = measure_drift(quantifier, read, bags, estimate, (lower, upper), level) if drift else None
     if found is not None and quantifier.drift_ is not None:
         lower, upper = combine_ends(estimate, lower, upper, found, quantifier.drift_.quantile(level))
@@ -175,7 +179,7 @@ def predict_interval_bags(
         upper=upper,
         covariance=covariance,
         sizes=bags.sizes,
-        effective_sizes=None if bags.weights is None else bags.effective_sizes,
+        effective_sizes=None if bags.exposure is None else bags.effective_sizes,
         level=level,
         method=choice.name,
         classes=quantifier.classes_,

@@ -26,13 +26,14 @@ def sampling_sizes(request: IntervalRequest) -> IntArray:
     """
     bags, held_out = request.bags, request.held_out
     sizes = bags.effective_sizes
-    if bags.weights is None or held_out is None or not request.quantifier.reads_posteriors:
+    exposure = bags.exposure
+    if exposure is None or held_out is None or not request.quantifier.reads_posteriors:
         return sizes
     likelihoods = request.likelihoods()
     of_pool = likelihoods(request.inputs)
-    relative = bags.weights / bags.weights.max()
-    squares = np.where(relative > 0, np.maximum(relative**2, 1e-300), 0.0)
-    squared = Bags(np.split(bags.flat, np.cumsum(bags.sizes)[:-1]), weights=squares)
+    relative = exposure / exposure.max()
+    squares = np.where(relative > 0, np.maximum(relative, 1e-300), 0.0)
+    squared = Bags(bags.members, weights=squares)
     shares = np.empty((2, len(bags), len(likelihoods.prior)))
     for share, weighted in zip(shares, (bags, squared), strict=True):
         for positions, stack in weighted.gather(of_pool):

@@ -22,7 +22,6 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
-from quanet.drift.descriptions import Descriptions
 from quanet.drift.profile import membership
 from quanet.drift.scale import NO_SCALE
 
@@ -95,7 +94,7 @@ def drift_at(
         return _unknown_drift(unknown_reason(quantifier) or NO_DESCRIPTIONS, estimate, ends)
     half, quantile = (upper - lower).max(axis=1) / 2, scale.quantile(level)
     spread = np.maximum((estimate * (1 - estimate)).max(axis=1), LEAST_VARIANCE)
-    most_unseen = (MOST_UNSEEN * half / quantile) ** 2 / spread
+    most_unseen = (MOST_UNSEEN * half / max(quantile, 1e-9)) ** 2 / spread  # a level near 0 has a quantile of 0
     variance = np.where(known, scale.variance(np.where(known, distances, 0.0), estimate, most_unseen), np.nan)
     low, high = wilson(estimate, variance[:, None], quantile)
     cost = (high - low) / 2
@@ -113,7 +112,7 @@ def _unknown_drift(reason: str, estimate: FloatArray, ends: tuple[FloatArray, Fl
     return Drift(missing, missing, np.full(estimate.shape, np.nan), *ends, states, labels, reason)
 
 
-def described(quantifier: Quantifier, inputs: Inputs) -> Descriptions | None:
+def described(quantifier: Quantifier, inputs: Inputs) -> Any:
     """Descriptions of inputs: those that were read with them, or those of their values; None if unknown."""
     scale = quantifier.drift_
     if inputs.descriptions is not None or scale is None or scale.describer is None or not scale.describer.of_values:
@@ -143,11 +142,19 @@ def combine_ends(
     estimate: FloatArray, lower: FloatArray, upper: FloatArray, drift: Drift, quantile: float
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of intervals that include sampling and drift, (b, k); unchanged if drift is unknown."""
-    known = np.isfinite(drift.variance)[:, None]
-    low, high = wilson(estimate, np.where(known, drift.variance[:, None], 0.0), quantile)
+    known = np.isfinite(drift.variance)
+    lower, upper = add_variance(estimate, lower, upper, np.where(known, drift.variance, 0.0), quantile)
+    return np.where(known[:, None], lower, drift.lower), np.where(known[:, None], upper, drift.upper)
+
+
+def add_variance(
+    estimate: FloatArray, lower: FloatArray, upper: FloatArray, variance: FloatArray, quantile: float
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of intervals (b, k) that include a further error: that of shares counted in 1 / variance (b,) labels."""
+    low, high = wilson(estimate, variance[:, None], quantile)
     lower = np.maximum(0.0, estimate - np.hypot(estimate - lower, estimate - low))
     upper = np.minimum(1.0, estimate + np.hypot(upper - estimate, high - estimate))
-    return np.where(known, lower, drift.lower), np.where(known, upper, drift.upper)
+    return lower, upper
 
 
 def wilson(share: FloatArray, variance: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
@@ -189,6 +196,8 @@ def repetition(bags: Bags, n: int) -> FloatArray:
     An instance that is drawn twice is one piece of evidence, and its error counts twice. Weights are no repetition:
     intervals use the effective size of a bag.
     """
+    if bags.merged is not None or np.bincount(bags.flat, minlength=n).max() <= 1:  # each instance counts once
+        return np.ones(len(bags))
     member = membership(bags, n)
     factor = np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel() * bags.effective_sizes
     return np.where(factor < 1 - 1e-9, 1.0, factor)  # effective sizes are rounded

@@ -14,11 +14,11 @@ from quanet.data.columns import nearest_first
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning, brief
+from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.comparisons import MIN_PERIODS, difference_bags, differences_of, trend_of
 from quanet.uncertainty.contrasts import Sides, read_sides
 from quanet.uncertainty.differences import Differences, Trend
 from quanet.uncertainty.policy import SMALL_BAG, Target
-from quanet.workflows.reading import GroupedInputs
 
 Against = Literal["rest", "previous", "baseline"]
 NAMED = 5  # groups named in a message

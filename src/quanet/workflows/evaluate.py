@@ -15,12 +15,12 @@ from quanet.errors import QuanetWarning
 from quanet.evaluation.limits import Limit, pool_limit
 from quanet.evaluation.results import Results
 from quanet.simplex import count, encode
+from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
 from quanet.uncertainty.regions import ROUNDING, Interval
 from quanet.uncertainty.widening import STATES
 from quanet.workflows.drawing import LabelledBags
 from quanet.workflows.predict import diagnose_reading
-from quanet.workflows.reading import GroupedInputs
 
 MIN_PER_CLASS = 10  # instances of each class in the pool; fewer cannot calibrate posteriors for the error limit
 

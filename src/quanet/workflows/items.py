@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quanet.data.columns import label_name, nearest_first
+from quanet.data.file_names import STDIN
 from quanet.data.row_writers import write_chunks
-from quanet.data.table_rows import STDIN
 from quanet.errors import InvalidSetting
 from quanet.uncertainty.adjusted_posteriors import AdjustedPosteriors
+from quanet.workflows.reading import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from quanet.base import Quantifier
     from quanet.data.streams import TableSource
+    from quanet.state.batch_reader import BatchReader
+    from quanet.state.grouped_inputs import GroupedInputs
     from quanet.workflows.predict import Shares
-    from quanet.workflows.reading import GroupedInputs
 
 OWN = ("row", "class", "skipped")  # columns that every file of items has
 
@@ -40,7 +41,7 @@ def check_items(source: TableSource, keep: Sequence[str], groups: Sequence[str],
 
 def write_items(
     path: Path,
-    quantifier: Quantifier,
+    reader: BatchReader,
     source: TableSource,
     reading: GroupedInputs,
     shares: Shares,
@@ -50,34 +51,32 @@ def write_items(
     """Write each row of a source: number, columns to keep, group, most probable class, posteriors, why it was skipped.
 
     Posteriors are adjusted to the estimated shares of the row's group (`AdjustedPosteriors`): their mean over a group
-    is the estimate. The source is read a second time, chunk by chunk; the classifier does not run again.
+    is the estimate. The source is read and classified a second time, chunk by chunk, so that memory is bounded.
     """
-    adjusted = AdjustedPosteriors(
-        quantifier, reading.instances.values, reading.codes.astype(np.intp), shares.interval.estimate, reading.weights
-    )
-    return write_chunks(path, _chunks(adjusted, source, reading, shares, keep))
+    codes, weights = np.asarray(reading.codes, dtype=np.intp), reading.row_weights
+    estimate = shares.interval.estimate
+    adjusted = AdjustedPosteriors(reader.quantifier, reading.instances.values, codes, estimate, weights)
+    return write_chunks(path, _chunks(adjusted, reader, source, shares, keep))
 
 
 def _chunks(
     adjusted: AdjustedPosteriors,
+    reader: BatchReader,
     source: TableSource,
-    reading: GroupedInputs,
     shares: Shares,
     keep: Sequence[str],
 ) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
-    start = 0
     names = np.array([label_name(one) for one in shares.classes.tolist()], dtype=object)
-    columns = list(dict.fromkeys(keep)) or source.columns[:1]
-    for table in source.chunks(columns):
-        rows = np.asarray(table.index)
-        left_out = reading.left_out[rows]
-        used = left_out == 0
-        stop = start + int(used.sum())
-        posteriors = adjusted[start:stop]
-        codes = reading.codes[start:stop]
-        made: dict[str, Any] = {"row": rows + 1}
+    places = {group: at for at, group in enumerate(shares.groups)}
+    reasons = [None, reader.inputs.lacking, "no group"]
+    prepared = ((part, reader.prepare(part, source)) for part in source.chunks([*reader.columns, *keep]))
+    for table, read in in_threads(lambda both: (both[0], reader.read(both[1])), prepared):
+        used = read.left_out == 0
+        codes = np.array([places[group] for group in read.groups], dtype=np.intp)[read.codes]
+        posteriors = adjusted.of(read.inputs.values, codes) if len(codes) else np.empty((0, len(names)))
+        made: dict[str, Any] = {"row": np.asarray(table.index) + 1}
         made |= {name: [None if cell is None else label_name(cell) for cell in table[name]] for name in keep}
         for at, name in enumerate(shares.key_names):
             values = np.array([group[at] for group in shares.groups], dtype=object)
@@ -85,8 +84,7 @@ def _chunks(
         made["class"] = _spread(names[posteriors.argmax(axis=1)], used)
         for c, name in enumerate(_posterior_names(shares.classes)):
             made[name] = _spread(posteriors[:, c], used)
-        made["skipped"] = [reading.reasons[code] or None for code in left_out.tolist()]
-        start = stop
+        made["skipped"] = [reasons[code] for code in read.left_out.tolist()]
         yield pd.DataFrame(made)
 
 

@@ -14,8 +14,8 @@ from quanet.errors import InvalidBags
 from quanet.labels.few_labels import MIN_LABELS
 from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
 from quanet.labels.label_plans import LabelPlan, PlannedPart, plan_posteriors
+from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows.label_sheet import make_sheet
-from quanet.workflows.reading import GroupedInputs
 
 if TYPE_CHECKING:
     import pandas as pd

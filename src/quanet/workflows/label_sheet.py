@@ -39,12 +39,16 @@ class GivenLabels:
     ----------
     rows : (n,) rows, counted from 0 over all files of the source.
     names : (n,) labels.
+    cells : what the model reads in these rows, with their groups and weights.
+    total : number of rows of the source.
     strata, weights : (n,) of a plan; None for a simple random part.
     planned : number of rows in the plan; None without one.
     """
 
     rows: IntArray
     names: list[str]
+    cells: "pd.DataFrame"
+    total: int
     strata: IntArray | None = None
     weights: FloatArray | None = None
     planned: int | None = None
@@ -102,7 +106,13 @@ def fingerprints(table: "pd.DataFrame", inputs: InputColumns) -> list[str]:
 
 
 def read_sheet(
-    sheet: "TableSource", source: "TableSource", inputs: InputColumns, label: str, *, at_random: bool = False
+    sheet: "TableSource",
+    source: "TableSource",
+    inputs: InputColumns,
+    label: str,
+    *,
+    columns: Sequence[str],
+    at_random: bool = False,
 ) -> GivenLabels:
     """The labels in a sheet, checked against the data that it was made for.
 
@@ -111,6 +121,7 @@ def read_sheet(
     sheet : the file with the labels.
     source, inputs : the data, already read, and the columns that the model reads.
     label : the column of labels.
+    columns : columns of the data to read, those of `inputs` among them.
     at_random : whether rows without a label were skipped at random.
     """
     missing = [name for name in PLAN if name not in sheet.columns]
@@ -127,7 +138,8 @@ def read_sheet(
     numbers = {name: _integers(table[name], sheet) for name in (ORDER, ROW, STRATUM, SIZE, ROWS)}
     rows = numbers[ROW] - 1
     _check_rows(numbers, sheet, source)
-    _check_texts(table, rows, sheet, source, inputs, written=len(seen) == len(inputs.columns))
+    cells = read_rows(source, columns, rows).loc[rows]
+    _check_texts(table, cells, sheet, source, inputs, written=len(seen) == len(inputs.columns))
     filled = np.array([bool(name) for name in names], dtype=bool)
     if not filled.any():
         raise InvalidData(f"{sheet.name}: column {label!r} is empty. Fill in the labels, from the first row on.")
@@ -137,19 +149,28 @@ def read_sheet(
     return GivenLabels(
         rows[filled],
         [str(name) for name in names if name],
+        cells[filled],
+        source.rows,
         strata,
         numbers[SIZE][filled] / sizes[strata],
         int(numbers[ORDER].max()),
     )
 
 
-def labels_in_source(source: "TableSource", label: str) -> GivenLabels:
-    """The labels in a column of the data that is empty for most rows."""
-    names = label_names(source.read([label])[label], source)
-    rows = np.array([row for row, name in enumerate(names) if name], dtype=np.intp)
-    if not len(rows):
+def labels_in_source(source: "TableSource", label: str, columns: Sequence[str]) -> GivenLabels:
+    """The labels in a column of the data that is empty for most rows, with other columns of these rows."""
+    import pandas as pd
+
+    labels: list[str] = []
+    parts = []
+    for table in source.chunks([label, *columns]):
+        names = label_names(table[label], source)
+        parts.append(table[[bool(name) for name in names]])
+        labels += [name for name in names if name]
+    if not labels:
         raise InvalidData(f"{source.name}: column {label!r} is empty. Plan labels with quanet label plan.")
-    return GivenLabels(rows, [name for name in names if name])
+    cells = pd.concat(parts)
+    return GivenLabels(np.asarray(cells.index, dtype=np.intp), labels, cells, source.rows)
 
 
 def _integers(cells: "pd.Series[Any]", sheet: "TableSource") -> IntArray:
@@ -181,7 +202,7 @@ def _check_rows(numbers: dict[str, IntArray], sheet: "TableSource", source: "Tab
 
 def _check_texts(
     table: "pd.DataFrame",
-    rows: IntArray,
+    cells: "pd.DataFrame",
     sheet: "TableSource",
     source: "TableSource",
     inputs: InputColumns,
@@ -190,7 +211,7 @@ def _check_texts(
 ) -> None:
     """Raise if texts of the data or of the sheet differ from those of the plan."""
     planned = np.array([str(cell) for cell in table[CHECK]])
-    found = np.array(fingerprints(read_rows(source, inputs.columns, rows).loc[rows], inputs))
+    rows, found = cells.index, np.array(fingerprints(cells, inputs))
     differ = np.flatnonzero(found != planned)
     if len(differ) > len(rows) / 2:
         raise InvalidData(

@@ -27,7 +27,7 @@ from quanet.data.periods import Groups, Key
 from quanet.data.streams import TableSource
 from quanet.errors import InvalidData
 from quanet.simplex import classes_of
-from quanet.workflows.reading import GroupedInputs
+from quanet.state.grouped_inputs import GroupedInputs
 
 MOST_CLASSES = 200  # a column with more different values hardly contains labels
 

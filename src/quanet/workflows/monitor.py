@@ -1,6 +1,7 @@
 """Monitor the batches of a file in order of time: the answer of `quanet monitor`."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,16 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.bags import Bags, Merged
 from quanet.base import Quantifier
+from quanet.data.grouping import EMPTY
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key, first_day
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
 from quanet.monitoring.history import BatchEstimate, History
 from quanet.monitoring.monitor import Monitor
+from quanet.monitoring.windows import estimate_batch
 from quanet.persist.load import load
+from quanet.state.grouped_inputs import GroupedInputs
 
 # Default smoothing window in days, by the length of a batch: seven days, otherwise about four batches.
 DEFAULT_WINDOW = {"day": 7.0, "week": 28.0, "month": 122.0, "quarter": 365.0, "year": 1461.0}
+SAME = 1e-9  # estimates that differ by less are of the same instances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,15 +101,32 @@ def resume(folder: Path, quantifier: Quantifier, asked: dict[str, float], *, mod
     return monitor
 
 
+def read_batches(key: Key, reading: GroupedInputs) -> tuple[list[Batch], list[str]]:
+    """The groups of a reading as batches, and notes. Rows without a date, which a state may have, are in none."""
+    groups, codes = reading.groups, reading.codes
+    missing = [at for at, group in enumerate(groups) if group[0] == EMPTY]
+    notes = []
+    if missing:  # it is the last
+        groups, codes = groups[: missing[0]], np.where(codes < missing[0], codes, -1)
+        left_out = reading.bags().sizes[missing[0]]
+        notes.append(f"{left_out:,} rows have no date and were not used.")
+    batches, joined = make_batches(key, groups, codes, None if reading.merged is None else reading.merged.counts)
+    return batches, [*notes, *joined]
+
+
 def make_batches(
-    key: Key, groups: Sequence[tuple[str, ...]], owner: NDArray[np.integer[Any]]
+    key: Key,
+    groups: Sequence[tuple[str, ...]],
+    owner: NDArray[np.integer[Any]],
+    counts: NDArray[np.integer[Any]] | None = None,
 ) -> tuple[list[Batch], list[str]]:
     """Batches in order of time, and notes. A batch with one instance is merged with the next (the last: the previous).
 
     Parameters
     ----------
     key : the column and period of the groups.
-    groups, owner : names of the groups and the group of each instance, as returned by `group_codes`.
+    groups, owner : names of the groups and the group of each row, as returned by `group_codes`.
+    counts : instances that each row stands for; None for one each.
 
     Examples
     --------
@@ -117,15 +140,17 @@ def make_batches(
     """
     order = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[order], np.arange(len(groups) + 1))
+    each = np.ones(len(owner), dtype=np.intp) if counts is None else counts
     dates = _dates(key, [group[0] for group in groups])
     batches: list[Batch] = []
     single: list[str] = []
     waiting = np.empty(0, dtype=np.intp)
     for place in sorted(range(len(groups)), key=dates.__getitem__):
-        members = np.concatenate([waiting, order[bounds[place] : bounds[place + 1]]])
-        if bounds[place + 1] - bounds[place] == 1:
+        rows = order[bounds[place] : bounds[place + 1]]
+        members = np.concatenate([waiting, rows])
+        if each[rows].sum() == 1:
             single.append(groups[place][0])
-        if len(members) < 2:
+        if each[members].sum() < 2:
             waiting = members
             continue
         waiting = np.empty(0, dtype=np.intp)
@@ -140,7 +165,13 @@ def make_batches(
 
 
 def monitor_batches(
-    monitor: Monitor, read: Inputs, batches: Sequence[Batch], *, weights: FloatArray | None = None, weight: str = ""
+    monitor: Monitor,
+    read: Inputs,
+    batches: Sequence[Batch],
+    *,
+    weights: FloatArray | None = None,
+    merged: Merged | None = None,
+    weight: str = "",
 ) -> MonitorRun:
     """Add batches to a monitor in order, except those that it already contains.
 
@@ -149,20 +180,22 @@ def monitor_batches(
     monitor : a new monitor, or one with earlier batches.
     read : the pool, as returned by the quantifier's `read`.
     batches : batches of the pool.
-    weights, weight : (n,) weights of the instances, if any, and their name.
+    weights, weight : (n,) weights of the rows, if any, and their name.
+    merged : if rows stand for several instances each.
     """
     earlier = len(monitor.dates_) if hasattr(monitor, "dates_") else 0
-    known = _known_batches(monitor) if earlier else set()
+    known = _known_batches(monitor) if earlier else {}
     names, estimates, repeated = [], [], []
     for batch in batches:
         members, own = read.take(batch.indices), None if weights is None else weights[batch.indices]
         if own is not None and not own.any():
             raise InvalidData(f"All weights of batch {batch.name} are 0, so it has no shares. Leave its rows out.")
-        estimate = np.asarray(monitor.quantifier.predict(members, own)) if known else None
-        if estimate is not None and _fingerprint(batch.date, len(members), estimate) in known:
+        counted = None if merged is None else _merged_part(merged, batch.indices)
+        bag = Bags(np.arange(len(members))[None], weights=own, merged=counted)
+        if _is_known(monitor, batch.date, members, bag, known):
             repeated.append(batch.name)
             continue
-        estimates.append(monitor.update(members, date=batch.date, weights=own))
+        estimates.append(monitor.update(members, date=batch.date, weights=own, merged=counted))
         names.append(batch.name)
     threshold = 1 / (1 - monitor.level)
     history = monitor.history()
@@ -171,17 +204,27 @@ def monitor_batches(
     return MonitorRun(history, tuple(names), tuple(estimates), earlier, tuple(repeated), threshold)
 
 
-def _known_batches(monitor: Monitor) -> set[tuple[str, int, bytes]]:
-    history = monitor.history()
-    return {
-        _fingerprint(at, int(size), estimate)
-        for at, size, estimate in zip(history.dates.tolist(), history.sizes, history.estimate, strict=True)
-    }
+def _merged_part(merged: Merged, rows: IntArray) -> Merged:
+    return Merged(merged.counts[rows], merged.squares[rows], merged.noise[rows])
 
 
-def _fingerprint(at: Any, size: int, estimate: FloatArray) -> tuple[str, int, bytes]:
-    """Equal for the same instances with the same date."""
-    return date_text(at), size, np.round(estimate, 9).tobytes()
+def _known_batches(monitor: Monitor) -> dict[tuple[str, int], list[FloatArray]]:
+    """Estimates of the batches so far, by date and size."""
+    history, known = monitor.history(), defaultdict[tuple[str, int], list[FloatArray]](list)
+    for at, size, estimate in zip(history.dates.tolist(), history.sizes.tolist(), history.estimate, strict=True):
+        known[date_text(at), size].append(estimate)
+    return known
+
+
+def _is_known(
+    monitor: Monitor, date: Any, read: Inputs, bag: Bags, known: dict[tuple[str, int], list[FloatArray]]
+) -> bool:
+    """Whether a batch of the same date and size has the same estimate, and so the same instances."""
+    others = known.get((date_text(date), int(bag.sizes[0])), [])
+    if not others:
+        return False
+    estimate = estimate_batch(monitor.quantifier, monitor.quantifier.rows(read.values), bag)
+    return any(bool(np.abs(one - estimate).max() < SAME) for one in others)
 
 
 def date_text(at: Any) -> str:

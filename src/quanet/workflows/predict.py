@@ -7,23 +7,24 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
-from quanet.diagnostics.contents import SomeTexts, contents_findings
+from quanet.diagnostics.contents import contents_findings
 from quanet.diagnostics.diagnose import diagnose, quiet_interval
 from quanet.diagnostics.exposure import weights_findings
 from quanet.diagnostics.findings import WIDE, Diagnosis, Finding, shrinkage_findings
 from quanet.diagnostics.text_drift import training_overlap_findings, unknown_words_finding
 from quanet.errors import InvalidData
 from quanet.evaluation.accuracy import ExpectedAccuracy, predict_accuracy
+from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.policy import SMALL_BAG
 from quanet.uncertainty.regions import Interval
-from quanet.workflows.reading import GroupedInputs
 
 FEWEST_HELD_OUT = 10  # held-out instances of a class, to know how it is labelled
-LARGEST = 100_000  # instances that a diagnosis uses; of more, as many are drawn at random
+LARGEST = 100_000  # instances that a diagnosis uses; of more, as many that are spread evenly over them
 
 # Columns of the tidy table.
 RESERVED = {"class", "estimate", "lower", "upper", "n", "counted", "drift", "state", "labels", "note"}
@@ -163,7 +164,8 @@ def estimate_shares(
     instances = reading.instances
     bags = reading.bags()
     report("intervals")
-    total = predict_interval_bags(quantifier, instances, reading.whole(), level, rng=seed, drift=drift)
+    whole = reading.as_one()
+    total = predict_interval_bags(quantifier, whole.instances, whole.bags(), level, rng=seed, drift=drift)
     several = len(bags) > 1
     interval = predict_interval_bags(quantifier, instances, bags, level, rng=seed, drift=drift) if several else total
     counted = np.full(interval.estimate.shape, np.nan) if interval.counted is None else interval.counted
@@ -196,8 +198,11 @@ def _accuracy(quantifier: Quantifier, reading: GroupedInputs, interval: Interval
     held_out = quantifier.held_out_
     if not quantifier.reads_posteriors or held_out is None or held_out.counts.min() < FEWEST_HELD_OUT:
         return None
-    level, weights = interval.level, reading.weights
-    return predict_accuracy(quantifier, reading.instances, level, interval=interval, weights=weights, rng=seed)
+    whole = reading.as_one()
+    weights, merged = whole.row_weights, whole.merged
+    return predict_accuracy(
+        quantifier, whole.instances, interval.level, interval=interval, weights=weights, merged=merged, rng=seed
+    )
 
 
 def diagnose_reading(
@@ -220,20 +225,28 @@ def diagnose_reading(
     """
     if interval is None:
         interval = quiet_interval(quantifier, reading.instances, level, weights=reading.weights, rng=seed)
-    instances, weights = reading.instances, reading.weights
-    if len(instances) > LARGEST:
-        chosen = np.sort(np.random.default_rng(seed).choice(len(instances), LARGEST, replace=False))
-        instances, weights = instances.take(chosen), None if weights is None else weights[chosen]
-    findings = _diagnosis(quantifier, instances, weights, interval, level, seed)
+    findings = _diagnosis(quantifier, *_some_instances(reading.as_one()), interval, level, seed)
     if reading.unknown_words is not None:
         findings.append(unknown_words_finding(reading.unknown_words))
-    findings += training_overlap_findings(reading.training_texts, len(reading.instances))
-    texts = SomeTexts(reading.texts, reading.places)
+    findings += training_overlap_findings(reading.training_texts, reading.total)
+    texts = reading.some_texts
     bags = None if groups is None else reading.bags()
-    if weights is not None:
+    if reading.weights is not None:
         findings += weights_findings(reading.whole(), bags, weight=reading.weight)
     findings += contents_findings(quantifier, reading.instances, interval, texts, bags=bags, groups=groups)
     return Diagnosis(findings)
+
+
+def _some_instances(reading: GroupedInputs) -> tuple[Inputs, FloatArray | None]:
+    """At most `LARGEST` single instances of a group that is like all its instances, and their weights."""
+    if reading.merged is None and reading.total <= LARGEST:
+        return reading.instances, reading.weights
+    values, weights, counts = reading.instances.values, reading.weights, np.ones(len(reading.codes))
+    if reading.merged is not None:
+        counts = reading.merged.counts.astype(float)
+    bag = Bags(np.arange(len(values))[None], weights=counts)
+    chosen = bag.unweighted(values, np.array([min(reading.total, LARGEST)])).flat
+    return Inputs(values[chosen]), None if weights is None else (weights / counts)[chosen]
 
 
 def _diagnosis(

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
-from quanet.base import Quantifier
 from quanet.data.columns import match_labels
 from quanet.data.periods import Key
 from quanet.diagnostics.findings import Finding
@@ -18,10 +17,11 @@ from quanet.labels.label_checks import CHOSEN, in_one_place, random_part
 from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
 from quanet.labels.prediction_powered import LabelDesign, PoweredMean, prediction_powered
 from quanet.simplex import count, encode, project
+from quanet.state.batch_reader import BatchReader
+from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows.diff import GroupDifferences
 from quanet.workflows.label_sheet import GivenLabels
 from quanet.workflows.predict import Shares, estimate_shares
-from quanet.workflows.reading import GroupedInputs
 from quanet.workflows.refined_differences import compare_refined
 
 MORE = 50  # labels, of which the answer says what they would bring
@@ -106,7 +106,7 @@ class Refinement:
 
 
 def refine_shares(
-    quantifier: Quantifier,
+    reader: BatchReader,
     reading: GroupedInputs,
     labels: GivenLabels,
     *,
@@ -122,34 +122,40 @@ def refine_shares(
 
     Parameters
     ----------
-    quantifier, reading : the model, and what it has read.
+    reader, reading : what reads rows with the model, and what it has read.
     labels : labels of some rows, of a plan or of a random part.
     keys, level, seed, source, model, progress : as in `estimate_shares`.
     labels_source : name of the file with the labels, for messages.
     """
-    ratios = likelihood_ratios(quantifier, reading.instances)
-    places, kept = _places(reading.rows, labels.rows)
+    quantifier = reader.quantifier
+    read = reader.read(reader.prepare(labels.cells))
+    kept = read.left_out == 0
     names = [name for name, keep in zip(labels.names, kept, strict=True) if keep]
     codes = encode(match_labels(names, quantifier.classes_, source=labels_source or source), quantifier.classes_)
     counts = count(codes, len(quantifier.classes_))
     _check_number(counts, quantifier.classes_, labels_source or source)
-    exposure = None if reading.weights is None else np.asarray(reading.weights, dtype=float)
+    ratios, known = (likelihood_ratios(quantifier, one) for one in (reading.instances, read.inputs))
+    merged, exposure = reading.merged, reading.row_weights
     design = LabelDesign.of(
         len(codes),
-        len(ratios),
+        reading.total,
         weights=None if labels.weights is None else labels.weights[kept],
         strata=None if labels.strata is None else labels.strata[kept],
-        exposure=None if exposure is None else _exposed(exposure[places], source),
+        exposure=None if read.weights is None else _exposed(read.weights, source),
     )
-    shares = fixed_label_em(ratios, ratios[places], codes)
-    posteriors = responsibilities(ratios, shares)
-    findings = [] if labels.planned else _check_random(posteriors, places, source)
-    powered = prediction_powered(posteriors, posteriors[places], codes, design=design, exposure=exposure)
+    instances = None if merged is None else exposure if reading.weights is None else merged.counts.astype(float)
+    shares = fixed_label_em(ratios, known, codes, instances)
+    posteriors, theirs = responsibilities(ratios, shares), responsibilities(known, shares)
+    findings = [] if labels.planned else _check_random(posteriors, theirs, instances, labels, source)
+    powered = prediction_powered(posteriors, theirs, codes, design=design, exposure=exposure)
     lower, upper = powered.interval(level)
     groups = None
     if keys:
-        owner = np.asarray(reading.codes, dtype=np.intp)
-        groups = refine_groups(GroupLabels(ratios, owner, places, codes, design, exposure), shares, level=level)
+        owner, places = np.asarray(reading.codes, dtype=np.intp), {name: at for at, name in enumerate(reading.groups)}
+        of_known = np.array([places[name] for name in read.groups], dtype=np.intp)[read.codes]
+        squares = None if merged is None else merged.squares
+        known_labels = GroupLabels(ratios, owner, known, of_known, codes, design, exposure, instances, squares)
+        groups = refine_groups(known_labels, shares, level=level)
     before = estimate_shares(
         quantifier, reading, keys=keys, level=level, seed=seed, source=source, model=model, progress=progress
     )
@@ -162,18 +168,11 @@ def refine_shares(
         groups=groups,
         level=level,
         counts=counts,
-        more=powered.after(MORE, len(ratios), level),
+        more=powered.after(MORE, reading.total, level),
         planned=labels.planned,
         differences=None if groups is None else compare_refined(groups, before, level),
         findings=(*findings, *_few_of_a_class(counts, quantifier.classes_, upper), *_left_out(kept)),
     )
-
-
-def _places(rows: IntArray, labelled: IntArray) -> tuple[IntArray, BoolArray]:
-    """Positions of the labelled rows among the instances, and which of them are there: (m,), (n,)."""
-    at = np.minimum(np.searchsorted(rows, labelled), len(rows) - 1)
-    kept = rows[at] == labelled
-    return at[kept], kept
 
 
 def _exposed(weights: FloatArray, source: str) -> FloatArray:
@@ -194,17 +193,17 @@ def _check_number(counts: IntArray, classes: LabelArray, source: str) -> None:
         )
 
 
-def _check_random(posteriors: FloatArray, places: IntArray, source: str) -> list[Finding]:
+def _check_random(
+    posteriors: FloatArray, known: FloatArray, instances: FloatArray | None, labels: GivenLabels, source: str
+) -> list[Finding]:
     """Raise if the labelled instances differ from the others, and warn if they are next to each other."""
-    labelled = np.zeros(len(posteriors), dtype=bool)
-    labelled[places] = True
-    p_value = random_part(posteriors, labelled)
+    p_value = random_part(posteriors, known, instances)
     if p_value < CHOSEN:
         raise InvalidData(
             f"{source}: the labelled rows are not a random part; the model sees them differently from the others "
             f"(p = {p_value:.1g}). Choose the rows with quanet label plan."
         )
-    if not in_one_place(labelled):
+    if not in_one_place(labels.rows, labels.total):
         return []
     sentence = "The labelled rows are close together in the file. If the file is sorted, they are no random part."
     return [Finding("labels", "warning", sentence, "Choose the rows with quanet label plan.")]

@@ -1,0 +1,260 @@
+"""How far estimates from cells and samples of a state are from the estimate of all rows, and coverage of intervals.
+
+    python benchmarks/summaries.py --raw summaries.jsonl -o benchmarks/results/summaries.md
+    python benchmarks/summaries.py --rows 20000 --caps 1024 --classes 2 --trainings 2     # small
+
+Posteriors are generated: a logistic regression of Gaussian classes at several distances, as it is and overconfident.
+Each bag is larger than the cap, so that its state keeps cells (few classes) or a sample (many). Its estimate is
+compared with that of all rows, for several methods and prevalences from .002 to .98, with and without weights. --raw
+makes a run resumable: a finished job is not computed again.
+"""
+
+import argparse
+import itertools
+import json
+import platform
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+import quanet
+from quanet.data.instances import InputColumns, Inputs
+from quanet.state.batch_reader import BatchReader, BatchRows
+from quanet.state.layout import Layout
+from quanet.state.state import State
+from quanet.state.state_reading import reading_of
+
+CAPS = (256, 1024, 4096, 131_072)
+CLASSES = (2, 3, 5, 10)
+WORLDS = ((1.5, 1.0), (3.0, 0.5))  # distance of the classes, and what log posteriors are divided by
+METHODS = ("CC", "PCC", "ACC", "PACC", "EMQ", "KDEyML", "DyS", "HDy", "MS")
+FOR_TWO = ("DyS", "HDy", "MS")
+TRAINING = 1000  # held-out posteriors that the methods learn from
+PARTS = 8  # partitions of a bag
+LIMIT = 0.0005
+LEVEL = 0.95
+
+
+def prevalences(k: int) -> dict[str, np.ndarray]:
+    """Named prevalences from the centre of the simplex to its corners."""
+    corner, skewed, absent = np.full(k, 0.002), np.full(k, 0.1 / (k - 1)), np.full(k, 0.997 / (k - 1))
+    corner[0], skewed[0], absent[-1] = 1 - 0.002 * (k - 1), 0.9, 0.003
+    return {"equal": np.full(k, 1 / k), "corner": corner, "skewed": skewed, "one near 0": absent}
+
+
+class World:
+    """Generated posteriors, and methods fitted to them."""
+
+    def __init__(self, k: int, distance: float, temperature: float, methods: list[str], seed: int) -> None:
+        self.source, equal = quanet.Gaussians(k=k, distance=distance), np.full(k, 1 / k)
+        self.temperature, self.k = temperature, k
+        self.classifier = LogisticRegression(max_iter=1000).fit(*self.source.draw(equal, 2000, rng=seed))
+        X, y = self.source.draw(equal, TRAINING, rng=seed + 1)
+        known, self.fitted = self.posteriors(X), {}
+        for name in methods:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.fitted[name] = getattr(quanet, name)("precomputed").fit(known, y)
+
+    def posteriors(self, X: np.ndarray) -> np.ndarray:
+        """Posteriors (n, k) with the digits that states keep."""
+        logarithms = self.classifier.predict_log_proba(X) / self.temperature
+        found = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+        return (found / found.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def bag(self, prevalence: np.ndarray, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Posteriors and classes of n instances, in random order."""
+        X, y = self.source.draw(prevalence, n, rng=seed)
+        order = np.random.default_rng(seed).permutation(n)
+        return self.posteriors(X[order]), y[order]
+
+
+@contextmanager
+def capped(cap: int) -> Iterator[None]:
+    """Keep so many rows of a group."""
+    before, Layout.most_rows = Layout.most_rows, lambda *_: cap  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Layout.most_rows = before  # type: ignore[method-assign]
+
+
+def summary_of(quantifier: Any, posteriors: np.ndarray, weights: np.ndarray | None, cap: int) -> Any:
+    """What the state of a bag in several partitions keeps, as instances and bags."""
+    names = tuple(f"p{at}" for at in range(posteriors.shape[1]))
+    reader = BatchReader(
+        quantifier, InputColumns(features=names), weight=None if weights is None else "views", model="benchmark"
+    )
+    with capped(cap):
+        states = []
+        for part in np.array_split(np.arange(len(posteriors)), PARTS):
+            inputs = Inputs(posteriors[part])
+            rows = BatchRows(
+                instances=inputs.values,
+                groups=[()],
+                codes=np.zeros(len(part), dtype=np.int32),
+                weights=None if weights is None else weights[part],
+                left_out=np.zeros(len(part), dtype=np.int8),
+                labels=Counter(),
+                inputs=inputs,
+            )
+            states.append(reader.state(rows, str(part[0])))
+        return reading_of(State.merge(states), quantifier)
+
+
+def estimate(quantifier: Any, reading: Any) -> np.ndarray:
+    """The estimate (k,) of the only bag of a reading."""
+    return np.asarray(quantifier.aggregate_bags(quantifier.rows(reading.instances.values), reading.bags())[0])
+
+
+def errors_of(k: int, world: int, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The largest difference of a share from the estimate of all rows, for each method, bag and cap."""
+    distance, temperature = WORLDS[world]
+    methods = [name for name in given.methods if k == 2 or name not in FOR_TWO]
+    fitted = World(k, distance, temperature, methods, seed=10 * k + world)
+    for (name, prevalence), weighted in itertools.product(prevalences(k).items(), (False, True)):
+        posteriors, _ = fitted.bag(prevalence, given.rows, seed=1)
+        rng = np.random.default_rng(2)
+        weights = np.exp(rng.normal(size=given.rows)).round(3) if weighted else None
+        # What is kept depends on the posteriors and their prior, which the methods share.
+        one = next(iter(fitted.fitted.values()))
+        kept = {cap: summary_of(one, posteriors, weights, cap) for cap in given.caps if cap < given.rows}
+        for method, quantifier in fitted.fitted.items():
+            whole = np.asarray(quantifier.predict(Inputs(posteriors), weights))
+            found = {str(cap): float(np.abs(estimate(quantifier, part) - whole).max()) for cap, part in kept.items()}
+            yield {"k": k, "world": world, "bag": name, "weighted": weighted, "method": method, "errors": found}
+
+
+def coverage_of(k: int, training: int, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """How many 95 % intervals contain the true prevalence, from all rows and from a state of few rows."""
+    rng = np.random.default_rng([k, training])
+    world = World(k, 2.5, 1.0, ["EMQ", "PACC"], seed=1000 * k + training)
+    for at in range(given.bags):
+        prevalence = rng.dirichlet(np.ones(k))
+        posteriors, classes = world.bag(prevalence, given.bag_rows, seed=int(rng.integers(2**31)))
+        truth = np.bincount(classes, minlength=k) / len(classes)
+        for method, quantifier in world.fitted.items():
+            reading = summary_of(quantifier, posteriors, None, given.bag_cap)
+            whole = quantifier.predict_interval(Inputs(posteriors), LEVEL, drift=False)
+            found = quantifier.predict_interval_bags(reading.instances, reading.bags(), LEVEL, drift=False).of_bag(0)
+            yield {
+                "k": k,
+                "training": training,
+                "at": at,
+                "method": method,
+                "covered": [float(((one.lower <= truth) & (truth <= one.upper)).mean()) for one in (whole, found)],
+                "width": [float(one.width.mean()) for one in (whole, found)],
+            }
+
+
+def run(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """All lines, those of an earlier run included."""
+    lines = []
+    if given.raw and given.raw.exists():
+        lines = [json.loads(line) for line in given.raw.read_text().splitlines()]
+    done = {line["job"] for line in lines}
+    jobs: list[tuple[str, Any, tuple[int, int]]] = []
+    for k in given.classes:
+        jobs += [(f"errors-{k}-{world}", errors_of, (k, world)) for world in range(len(WORLDS))]
+        jobs += [(f"coverage-{k}-{training}", coverage_of, (k, training)) for training in range(given.trainings)]
+    for name, function, arguments in jobs:
+        if name in done or given.only_raw:
+            continue
+        begin = time.time()
+        new = [line | {"job": name, "rows": given.rows} for line in function(*arguments, given)]
+        print(f"{name}: {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
+        lines += new
+        if given.raw:
+            with given.raw.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(line) + "\n" for line in new)
+    return lines
+
+
+PAGE = """# Summaries: estimates and intervals from states above the cap
+
+    {command}
+
+Largest difference of any class's share from the estimate of all {rows:,} rows, over {bags} bags: {worlds}
+classifiers (weak and good, the good one overconfident), prevalences from .002 to .98, with and without weights. Up to
+3 classes a state keeps cells, above a calibrated sample. At the default cap it must be at most .0005. The default is
+131,072 rows for up to 8 groups, at least 256 for very many groups if the method reads means or a likelihood of two
+classes, and at least 4,096 otherwise. Python {python}, {versions}.
+
+{errors}
+{note}
+## Coverage
+
+95 % intervals (without drift, which is absent) of bags of {bag_rows:,} rows at prevalences uniform on the simplex, from
+all rows and from a state of {bag_cap:,} rows; for each k, {trainings} training sets of {training:,} instances and
+{bags_each} bags of each. The standard error of a coverage is about {standard:.1f} points; both columns are of the same
+bags, so their difference is more precise.
+
+{coverage}
+"""
+
+
+def table(lines: list[dict[str, Any]], given: argparse.Namespace) -> str:
+    """The results as Markdown."""
+    errors, covered = ([line for line in lines if key in line] for key in ("errors", "covered"))
+    caps = sorted({int(cap) for line in errors for cap in line["errors"]})
+    shown = [f"| classes | method | {' | '.join(f'{cap:,} rows' for cap in caps)} |", "|---|---|" + "---|" * len(caps)]
+    pairs = {(line["k"], line["method"]) for line in errors}
+    for k, method in sorted(pairs, key=lambda one: (one[0], METHODS.index(one[1]))):
+        mine = [line["errors"] for line in errors if (line["k"], line["method"]) == (k, method)]
+        worst = [max(one[str(cap)] for one in mine) for cap in caps]
+        shown.append(f"| {k} | {method} | {' | '.join(f'{one:.1e}' if one > 1e-11 else '0' for one in worst)} |")
+    cover = ["| classes | method | all rows | state | width, all rows | state |", "|---|---|---|---|---|---|"]
+    for k, method in sorted({(line["k"], line["method"]) for line in covered}):
+        mine = [line for line in covered if (line["k"], line["method"]) == (k, method)]
+        share, width = (np.mean([line[name] for line in mine], axis=0) for name in ("covered", "width"))
+        cover.append(f"| {k} | {method} | {share[0]:.1%} | {share[1]:.1%} | {width[0]:.4f} | {width[1]:.4f} |")
+    return PAGE.format(
+        command=" ".join(["python benchmarks/summaries.py --classes", *map(str, given.classes)])
+        + " --raw summaries.jsonl -o benchmarks/results/summaries.md",
+        rows=max((line["rows"] for line in lines), default=0),
+        bags=len({(line["world"], line["bag"], line["weighted"]) for line in errors}),
+        worlds=len(WORLDS),
+        python=platform.python_version(),
+        versions=", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn")),
+        errors="\n".join(shown),
+        note=f"\n{given.note}\n" if given.note else "",
+        bag_rows=given.bag_rows,
+        bag_cap=given.bag_cap,
+        trainings=given.trainings,
+        training=TRAINING,
+        bags_each=given.bags,
+        standard=100 * (0.95 * 0.05 / max(given.trainings, 1)) ** 0.5,
+        coverage="\n".join(cover),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=300_000)
+    parser.add_argument("--caps", type=int, nargs="+", default=CAPS)
+    parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
+    parser.add_argument("--methods", nargs="+", default=METHODS)
+    parser.add_argument("--trainings", type=int, default=60, help="training sets of the coverage, for each k")
+    parser.add_argument("--bags", type=int, default=2, help="bags of the coverage, for each training set")
+    parser.add_argument("--bag-rows", type=int, default=20_000)
+    parser.add_argument("--bag-cap", type=int, default=2048)
+    parser.add_argument("--raw", type=Path, help="lines of finished jobs")
+    parser.add_argument("--only-raw", action="store_true", help="compute nothing, write what --raw has")
+    parser.add_argument("--note", default="", help="a remark under the table of errors")
+    parser.add_argument("--output", "-o", type=Path)
+    given = parser.parse_args()
+    text = table(run(given), given)
+    print(text) if given.output is None else given.output.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Columns of Arrow tables as cells: Python objects, None where empty."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quanet.data.records import cell_or_none
+from quanet.errors import InvalidData
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+def cells_of(
+    table: "pa.Table | pa.RecordBatch", columns: Sequence[str] | None = None, *, start: int = 0, name: str = "The table"
+) -> "pd.DataFrame":
+    """The cells of an Arrow table or record batch, as `TableSource.chunks` yields them. An empty cell is None.
+
+    Parameters
+    ----------
+    table : from any engine; text may be string, large_string or dictionary.
+    columns : wanted columns; all by default.
+    start : the first value of the index.
+    name : of the table, for messages.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> cells_of(pa.table({"text": ["good", ""], "stars": [5, None]})).to_numpy().tolist()
+    [['good', 5], [None, None]]
+    """
+    import pandas as pd
+
+    wanted = list(table.schema.names if columns is None else columns)
+    index = pd.RangeIndex(start, start + table.num_rows)
+    cells = {column: column_cells(table.column(column), column, name) for column in wanted}
+    return pd.DataFrame({column: pd.Series(found, dtype=object, index=index) for column, found in cells.items()}, index)
+
+
+def column_cells(column: Any, title: str, name: str) -> Any:
+    """(n,) cells of an Arrow column, an array of objects.
+
+    Raises `InvalidData` if Python cannot represent one, such as the year 10000.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks != 1:
+            parts = [column_cells(chunk, title, name) for chunk in column.chunks]
+            return np.concatenate(parts) if parts else np.empty(0, dtype=object)
+        column = column.chunk(0)
+    try:
+        return _cells(column)
+    except (OverflowError, ValueError) as error:
+        raise InvalidData(
+            f"{name}: column {title!r} ({column.type}) contains a value out of range: {error}. "
+            "Dates must be in the years 1 to 9999."
+        ) from None
+
+
+def _cells(column: Any) -> Any:
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_null(kind):
+        return np.full(len(column), None, dtype=object)
+    if types.is_dictionary(kind):
+        return np.append(_cells(column.dictionary), [None])[places_of(column)]
+    if types.is_string(kind) or types.is_large_string(kind):
+        return _without_empty(column).to_numpy(zero_copy_only=False)
+    if not column.null_count and (types.is_integer(kind) or types.is_boolean(kind)):
+        return column.to_numpy(zero_copy_only=False).astype(object)
+    if not column.null_count and (types.is_float32(kind) or types.is_float64(kind)):
+        numbers = column.to_numpy(zero_copy_only=False)
+        cells = numbers.astype(object)
+        cells[np.isnan(numbers)] = None
+        return cells
+    if types.is_temporal(kind) or types.is_decimal(kind):  # few different ones
+        encoded = column.dictionary_encode()
+        return np.append(_objects(encoded.dictionary.to_pylist()), [None])[places_of(encoded)]
+    return _objects(column.to_pylist())
+
+
+def _without_empty(texts: Any) -> Any:
+    """Texts with null in place of an empty one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    empty = pc.equal(pc.binary_length(texts), 0)
+    return pc.if_else(empty, pa.scalar(None, texts.type), texts) if pc.any(empty).as_py() else texts
+
+
+def places_of(column: Any) -> Any:
+    """(n,) positions of a dictionary column's cells in its dictionary; null is the position after the last one."""
+    codes = column.indices.cast("int64")
+    return codes.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
+
+
+def _objects(cells: list[Any]) -> Any:
+    """An array of these cells, also if they are lists. NaN and the empty string become None."""
+    found = np.empty(len(cells), dtype=object)
+    for place, cell in enumerate(cells):
+        found[place] = cell_or_none(cell)
+    return found

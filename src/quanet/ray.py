@@ -1,0 +1,67 @@
+"""Shares of a Ray dataset: ``quanet.ray.predict(dataset, model, by=["product"])``."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from quanet.base import Quantifier
+    from quanet.workflows.predict import Shares
+
+__all__ = ["predict"]
+
+
+def predict(
+    dataset: Any,
+    model: "str | Path | Quantifier",
+    *,
+    by: str | Sequence[str] = (),
+    text: str | None = None,
+    features: Sequence[str] = (),
+    weight: str | None = None,
+    date_format: str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    drift: bool = True,
+    workers: int | None = None,
+) -> "Shares":
+    """Estimate the share of every class in a Ray dataset, overall and by group, with intervals.
+
+    Actors load the model once and read the blocks where they are; only states travel. The digits are those of
+    `quanet predict` on the same rows.
+
+    Parameters
+    ----------
+    dataset : `ray.data.Dataset`.
+    model : a model folder, or a fitted quantifier. It is sent to the actors.
+    by : columns to group by, such as "product" or "date:month".
+    text, features : the text column, or numeric columns; default: those that the model was trained on.
+    weight : a column of weights, such as views.
+    date_format : format of dates, such as ``%d/%m/%Y``; detected if only one fits.
+    level : confidence level of the intervals.
+    seed : random seed.
+    drift : whether intervals include drift.
+    workers : at most this many actors; None: one per core of the cluster.
+    """
+    from quanet.engines.ray_data import column_names, first_rows, read_dataset
+    from quanet.workflows.cluster_tables import ClusterTable, predict_table
+
+    table = ClusterTable(
+        "The dataset",
+        column_names(dataset),
+        lambda number, columns: first_rows(dataset, number, columns),
+        lambda work: read_dataset(work, dataset, workers=workers),
+    )
+    return predict_table(
+        table,
+        model,
+        by=by,
+        text=text,
+        features=features,
+        weight=weight,
+        date_format=date_format,
+        level=level,
+        seed=seed,
+        drift=drift,
+    )

@@ -1,0 +1,65 @@
+"""Shares of a Spark data frame: ``quanet.spark.predict(df, model, by=["product"])``."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from quanet.base import Quantifier
+    from quanet.workflows.predict import Shares
+
+__all__ = ["predict"]
+
+
+def predict(
+    df: Any,
+    model: "str | Path | Quantifier",
+    *,
+    by: str | Sequence[str] = (),
+    text: str | None = None,
+    features: Sequence[str] = (),
+    weight: str | None = None,
+    date_format: str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    drift: bool = True,
+) -> "Shares":
+    """Estimate the share of every class in a Spark data frame, overall and by group, with intervals.
+
+    `mapInArrow` reads the partitions where they are; only states travel. The digits are those of `quanet predict` on
+    the same rows.
+
+    Parameters
+    ----------
+    df : `pyspark.sql.DataFrame`. Timestamps are dates in the time zone of its session.
+    model : a model folder, or a fitted quantifier. It is sent to the workers.
+    by : columns to group by, such as "product" or "date:month".
+    text, features : the text column, or numeric columns; default: those that the model was trained on.
+    weight : a column of weights, such as views.
+    date_format : format of dates, such as ``%d/%m/%Y``; detected if only one fits.
+    level : confidence level of the intervals.
+    seed : random seed.
+    drift : whether intervals include drift.
+    """
+    from quanet.engines.spark_sql import first_rows, read_data_frame
+    from quanet.workflows.cluster_tables import ClusterTable, predict_table
+
+    table = ClusterTable(
+        "The data frame",
+        list(df.columns),
+        lambda number, columns: first_rows(df, number, columns),
+        lambda work: read_data_frame(work, df),
+    )
+    return predict_table(
+        table,
+        model,
+        by=by,
+        text=text,
+        features=features,
+        weight=weight,
+        date_format=date_format,
+        level=level,
+        seed=seed,
+        drift=drift,
+    )

@@ -1,0 +1,1 @@
+"""What partitions of instances come to: states that are mergeable, bounded and deterministic."""

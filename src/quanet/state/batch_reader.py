@@ -1,0 +1,225 @@
+"""Read batches of a table: the one function that runs in every process of every engine."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quanet.arrays import BoolArray, FloatArray
+from quanet.base import Quantifier
+from quanet.data.columns import label_names, weights_of
+from quanet.data.duplicates import hash_texts
+from quanet.data.instances import InputColumns, Inputs
+from quanet.data.periods import Codes, Groups, Key
+from quanet.diagnostics.text_drift import TrainingOverlap, training_hashes
+from quanet.errors import InvalidData
+from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, LARGEST, WEIGHTED, Int64, add_by
+from quanet.state.kept_rows import KeptRows, Rows
+from quanet.state.kept_texts import KeptTexts
+from quanet.state.layout import Layout
+from quanet.state.state import State, StateHeader
+from quanet.uncertainty.closed_form import closed_form_of
+from quanet.uncertainty.widening import described
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchRows:
+    """Rows of a table.
+
+    Attributes
+    ----------
+    instances : texts or numbers of the n rows that are used.
+    groups : values of the keys, by number.
+    codes : (n,) the group of each of these rows.
+    weights : (n,); None without weights.
+    left_out : (rows,) 0 for every row that is used; 1 without an instance, 2 without a group.
+    labels : number of rows by label.
+    inputs : what the quantifier reads, with the digits that are kept; empty before it has read them.
+    """
+
+    instances: Any
+    groups: list[tuple[str, ...]]
+    codes: Codes
+    weights: FloatArray | None
+    left_out: NDArray[np.int8]
+    labels: Counter[str]
+    inputs: Inputs
+
+
+class BatchReader:
+    """Reads batches of a table with a model.
+
+    What it returns for a row never depends on other rows.
+
+    Parameters
+    ----------
+    quantifier : fitted.
+    inputs : input columns.
+    keys : columns to group by.
+    forms : the format of dates of each key, see `Groups`. None: detected in the first batch, for a single reader.
+    form : the same for all keys.
+    weight : a column of weights, such as views.
+    label : a column whose values are counted.
+    model : digest of the model (`persist.load.model_digest`).
+    """
+
+    def __init__(
+        self,
+        quantifier: Quantifier,
+        inputs: InputColumns,
+        *,
+        keys: Sequence[Key] = (),
+        forms: Sequence[str | None] | None = None,
+        form: str | None = None,
+        weight: str | None = None,
+        label: str | None = None,
+        model: str = "",
+    ) -> None:
+        self.quantifier = quantifier
+        self.inputs = inputs
+        self.keys = tuple(keys)
+        self._groups = Groups(keys, form=form, forms=forms)
+        self.weight = weight
+        self.label = label
+        self.model = model
+        self.training = training_hashes(quantifier)
+
+    @property
+    def forms(self) -> list[str | None]:
+        """The format of the dates of each key, given or detected so far."""
+        return self._groups.forms
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        others = [name for name in (self.label, self.weight) if name]
+        return list(dict.fromkeys([*self.inputs.columns, *(key.column for key in self.keys), *others]))
+
+    def prepare(self, table: "pd.DataFrame", source: Any = None) -> BatchRows:
+        """The rows of a table, before the quantifier reads them.
+
+        Parameters
+        ----------
+        table : cells, as `TableSource.chunks` yields them.
+        source : what the table is a part of, for messages: it has a `name` and `place(row)`.
+        """
+        source = source or _Unnamed()
+        found, there = self.inputs.of(table, source)
+        grouped = self._groups.codes(table, source)
+        left_out = np.where(there, 2 * (grouped < 0), 1).astype(np.int8)
+        used = left_out == 0
+        kept = used[there]
+        if not kept.all():
+            found = [one for one, keep in zip(found, kept, strict=True) if keep] if self.inputs.text else found[kept]
+        present, codes = np.unique(grouped[used], return_inverse=True)  # a group may have lost all its rows
+        every = self._groups.found
+        return BatchRows(
+            instances=found,
+            groups=[every[at] for at in present.tolist()],
+            codes=codes.astype(np.int32),
+            weights=self._weights(table, used, source) if self.weight else None,
+            left_out=left_out,
+            labels=self._labels(table, source),
+            inputs=Inputs(np.empty((0, 0), dtype=np.float32)),
+        )
+
+    def read(self, rows: BatchRows) -> BatchRows:
+        """The rows with what the quantifier reads; safe in threads."""
+        if not len(rows.codes):
+            return rows
+        read = self.quantifier.read(rows.instances)
+        descriptions = described(self.quantifier, read)
+        few = None if descriptions is None else descriptions.astype(np.float16)
+        # Methods with a closed form use posteriors alone: a QuaNet, too, if its network is not used.
+        used = None if closed_form_of(self.quantifier) is None else len(self.quantifier.classes_)
+        values: Any = read.values[:, :used].astype(np.float32)
+        return replace(rows, inputs=Inputs(values, few))
+
+    def _weights(self, table: "pd.DataFrame", used: BoolArray, source: Any) -> FloatArray:
+        weights = weights_of(table[self.weight][used], source)
+        if len(weights) and weights.max() > LARGEST:
+            raise InvalidData(
+                f"{source.name}: column {self.weight!r} has a weight of {weights.max():g}; weights must be at most "
+                f"{LARGEST:g}. Divide the column by a number."
+            )
+        return weights
+
+    def _labels(self, table: "pd.DataFrame", source: Any) -> Counter[str]:
+        names = label_names(table[self.label], source) if self.label else []
+        return Counter(name for name in names if name)
+
+    def __call__(self, table: "pd.DataFrame", *, partition: str, source: Any = None) -> State:
+        """The state of a table; `partition` is the id of its rows, the rest as in `prepare`."""
+        return self.state(self.read(self.prepare(table, source)), partition)
+
+    def state(self, rows: BatchRows, partition: str) -> State:
+        """The state of rows that the quantifier has read; safe in threads."""
+        size, weights, values = len(rows.groups), rows.weights, rows.inputs.values.astype(np.float32)
+        layout = self._layout(values.shape[1])
+        found = rows.inputs.descriptions
+        descriptions: NDArray[np.floating[Any]] = np.empty((len(values), 0)) if found is None else found
+        texts = rows.instances if self.inputs.text else []
+        hashes, overlap = hash_texts(texts), TrainingOverlap(self.training)
+        overlap.add(hashes)
+        columns = tuple(self.inputs.columns)
+        kept = Rows(rows.codes, values, np.ones(len(values)) if weights is None else weights)
+        return State(
+            header=StateHeader(self.model, self.keys, columns, self.weight or "", layout, descriptions.shape[1]),
+            partitions=frozenset({partition}),
+            rows=len(rows.left_out),
+            groups=tuple(rows.groups),
+            kept=KeptRows.of(layout, kept, size),
+            sums=_description_sums(rows.codes, descriptions, weights, size),
+            totals=_totals(rows.codes, weights, size),
+            texts=KeptTexts.of(texts, hashes, rows.codes[: len(texts)], descriptions[: len(texts)]),
+            skipped=self._skipped(rows.left_out),
+            labels=rows.labels,
+            overlap=(overlap.texts, overlap.compared, overlap.found),
+        )
+
+    def _layout(self, d: int) -> Layout:
+        posteriors = self.quantifier.reads_posteriors and d > 0
+        prior = tuple(self.quantifier.prior_.tolist()) if posteriors else ()
+        smooth = closed_form_of(self.quantifier) is not None
+        return Layout(d, len(prior), prior, weighted=bool(self.weight), smooth=smooth)
+
+    def _skipped(self, left_out: NDArray[np.int8]) -> Counter[str]:
+        numbers = np.bincount(left_out, minlength=3).tolist()
+        reasons = {self.inputs.lacking: numbers[1], "no group": numbers[2]}
+        return Counter({reason: number for reason, number in reasons.items() if number})
+
+
+class _Unnamed:
+    """A table without a file, such as a batch of a cluster."""
+
+    name = "The table"
+
+    @staticmethod
+    def place(row: int) -> str:
+        return f"row {row + 1}"
+
+
+def _description_sums(
+    codes: Codes, descriptions: NDArray[np.floating[Any]], weights: FloatArray | None, size: int
+) -> Int64:
+    """Sums of descriptions (n, e) and of their squared lengths by group: (size, e + 1, limbs)."""
+    columns = np.empty((len(descriptions), descriptions.shape[1] + 1))
+    columns[:, :-1] = descriptions
+    columns[:, -1] = (columns[:, :-1] ** 2).sum(axis=1)
+    if weights is not None:
+        columns *= weights[:, None]
+    written = (DESCRIPTIONS if weights is None else WEIGHTED).write(columns)
+    return add_by(codes.astype(np.intp), written, size)
+
+
+def _totals(codes: Codes, weights: FloatArray | None, size: int) -> Int64:
+    """Instances, weights and squared weights by group: (size, 3, limbs)."""
+    ones = np.ones(len(codes))
+    columns = np.column_stack([ones, ones, ones] if weights is None else [ones, weights, weights**2])
+    return add_by(codes.astype(np.intp), (COUNTS if weights is None else WEIGHTED).write(columns), size)

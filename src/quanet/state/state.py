@@ -1,0 +1,246 @@
+"""The state of partitions of instances: what estimates, intervals and reports need, in bounded memory.
+
+States can be merged in any order. A partition that occurs twice counts once. The result has the same digits however
+instances were divided into partitions, because sums are exact and what is kept follows from the rows alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from quanet.data.periods import MAX_GROUPS, Key
+from quanet.errors import InvalidData
+from quanet.state.fixed_point import Int64, add_by
+from quanet.state.kept_rows import KeptRows
+from quanet.state.kept_texts import KeptTexts
+from quanet.state.layout import Layout
+
+VERSION = 1  # of the format
+MOST_LABELS = 10_000  # different labels that are counted
+
+
+S = TypeVar("S", bound="HasPartitions")
+
+
+@dataclass(frozen=True, slots=True)
+class StateHeader:
+    """What states must have in common to be merged.
+
+    Attributes
+    ----------
+    model : digest of the model.
+    keys : columns to group by.
+    inputs : input columns.
+    weight : the column of weights; "" without.
+    layout : of the rows.
+    described : number of columns of descriptions; 0 if drift is unknown.
+    """
+
+    model: str
+    keys: tuple[Key, ...]
+    inputs: tuple[str, ...]
+    weight: str
+    layout: Layout
+    described: int
+
+    def check(self, other: "StateHeader", name: str = "") -> None:
+        """Raise `InvalidData` if a state with the other header cannot be merged with this one."""
+        what = f"{name or 'A state'} cannot be merged: it"
+        if other.model != self.model:
+            raise InvalidData(f"{what} comes from another model. Read its data with this model again.")
+        if [(key.column, key.period) for key in other.keys] != [(key.column, key.period) for key in self.keys]:
+            mine, theirs = (", ".join(map(str, one.keys)) or "nothing" for one in (self, other))
+            raise InvalidData(f"{what} is grouped by {theirs}, the others by {mine}. Use the same --by.")
+        if other.weight != self.weight:
+            mine, theirs = (f"column {one.weight!r}" if one.weight else "nothing" for one in (self, other))
+            raise InvalidData(f"{what} is weighted by {theirs}, the others by {mine}. Use the same --weight.")
+        if self.layout.d and other.layout.d and (other.layout, other.described) != (self.layout, self.described):
+            raise InvalidData(f"{what} was made by another version of quanet. Read its data again.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What partitions of instances come to.
+
+    Attributes
+    ----------
+    header : the model, groups and weights.
+    partitions : ids of the partitions.
+    rows : rows read, including those skipped.
+    groups : values of the keys, one entry per group.
+    kept : rows of the groups.
+    sums : (g, e + 1, limbs) of the descriptions of each group and of their squared lengths, times the weights.
+    totals : (g, 3, limbs) instances of each group, their weights, and the squares of these.
+    texts : some of the texts.
+    skipped : rows skipped, by reason.
+    labels : rows by label, if a label column was given.
+    overlap : number of texts, of those compared with the training texts, and of those found among them.
+    """
+
+    header: StateHeader
+    partitions: frozenset[str]
+    rows: int
+    groups: tuple[tuple[str, ...], ...]
+    kept: KeptRows
+    sums: Int64
+    totals: Int64
+    texts: KeptTexts
+    skipped: Counter[str]
+    labels: Counter[str]
+    overlap: tuple[int, int, int]
+
+    def named(self, partition: str) -> "State":
+        """The same state as one partition with this id."""
+        return replace(self, partitions=frozenset({partition}))
+
+    @property
+    def instances(self) -> int:
+        """The number of instances."""
+        return self.rows - self.skipped.total()
+
+    @classmethod
+    def merge(cls, states: Iterable["State"]) -> "State":
+        """Merge states, in any order. Partitions that occur again are ignored.
+
+        Raises `InvalidData` if states have a part of their partitions in common, or do not belong together.
+        """
+        different = distinct(states)
+        if not different:
+            raise InvalidData("There are no states to merge.")
+        first = max(different, key=lambda state: len(state.groups) > 0)
+        for state in different:
+            first.header.check(state.header)
+        numbers = _numbers(different)
+        size = len(numbers)
+        if size > MAX_GROUPS:
+            raise InvalidData(
+                f"{' and '.join(repr(key.column) for key in first.header.keys)} give more than {MAX_GROUPS:,} groups. "
+                "Group by a column with fewer distinct values."
+            )
+        full = [state for state in different if state.groups] or [first]
+        parts = [state.renumbered(numbers) for state in full]
+        return cls(
+            header=full[0].header,
+            partitions=frozenset(chain.from_iterable(state.partitions for state in different)),
+            rows=sum(state.rows for state in different),
+            groups=tuple(numbers),
+            kept=KeptRows.merged([part.kept for part in parts], full[0].header.layout.most_rows(size)),
+            sums=np.add.reduce([part.sums for part in parts]),
+            totals=np.add.reduce([part.totals for part in parts]),
+            texts=KeptTexts.merged([part.texts for part in parts]),
+            skipped=sum((state.skipped for state in different), Counter()),
+            labels=_frequent(sum((state.labels for state in different), Counter())),
+            overlap=_added([state.overlap for state in different]),
+        )
+
+    def bounded(self) -> "State":
+        """The same state with at most as many rows as are kept of so many groups."""
+        return replace(self, kept=KeptRows.merged([self.kept], self.header.layout.most_rows(len(self.groups))))
+
+    def renumbered(self, numbers: dict[tuple[str, ...], int]) -> "State":
+        """The same state with other numbers of the groups; several groups may get the same number."""
+        places = np.array([numbers[group] for group in self.groups], dtype=np.intp)
+        size = max(numbers.values(), default=-1) + 1
+        return replace(
+            self,
+            kept=self.kept.renumbered(places, size),
+            sums=add_by(places, self.sums, size),
+            totals=add_by(places, self.totals, size),
+            texts=self.texts.renumbered(places),
+        )
+
+    def as_one(self) -> "State":
+        """The same instances as one group."""
+        one = self.renumbered(dict.fromkeys(self.groups, 0))
+        header = replace(self.header, keys=())
+        return replace(one, header=header, groups=((),)).bounded()
+
+    def in_order(self) -> "State":
+        """The same state with sorted groups and rows, so that equal states have equal bytes."""
+        state = self.bounded().renumbered({group: at for at, group in enumerate(sorted(self.groups))})
+        return replace(
+            state,
+            groups=tuple(sorted(self.groups)),
+            kept=state.kept.in_order(),
+            texts=KeptTexts.merged([state.texts]),
+            skipped=Counter(dict(sorted(self.skipped.items()))),
+            labels=Counter(dict(sorted(self.labels.items()))),
+        )
+
+
+class Accumulator:
+    """Merges states that arrive one by one: many small ones together, because each merge costs a sort.
+
+    Parameters
+    ----------
+    start : a state to continue, such as a checkpoint.
+    """
+
+    MOST_PENDING = 2**19  # rows
+
+    def __init__(self, start: State | None = None) -> None:
+        self._merged = start
+        self._pending: list[State] = []
+        self._rows = 0
+
+    def add(self, state: State) -> None:
+        """Add a state."""
+        self._pending.append(state)
+        self._rows += len(state.kept.rows.groups) + len(state.kept.cells.groups)
+        if self._rows > self.MOST_PENDING:
+            self.state()
+
+    def state(self) -> State | None:
+        """The state of everything added so far; None if nothing was added."""
+        if self._pending:
+            before = [] if self._merged is None else [self._merged]
+            self._merged = State.merge([*before, *self._pending])
+            self._pending, self._rows = [], 0
+        return self._merged
+
+
+class HasPartitions(Protocol):
+    """A state, or facts about one."""
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Ids of the partitions."""
+
+
+def distinct(states: Iterable[S]) -> list[S]:
+    """The states, without those whose partitions have all occurred."""
+    seen: set[str] = set()
+    different = []
+    # Large ones first, so that a state does not come after its own part.
+    for state in sorted(states, key=lambda one: -len(one.partitions)):
+        again = len(state.partitions & seen)
+        if again and again < len(state.partitions):
+            raise InvalidData(
+                f"Two states share {again:,} partitions, but neither contains the other, so they cannot be merged. "
+                "Merge states of different data, or read the data again."
+            )
+        if not again:
+            seen |= state.partitions
+            different.append(state)
+    return different
+
+
+def _numbers(states: Sequence[State]) -> dict[tuple[str, ...], int]:
+    """A number for each group of the states."""
+    return {group: at for at, group in enumerate(dict.fromkeys(chain.from_iterable(one.groups for one in states)))}
+
+
+def _added(numbers: Sequence[tuple[int, int, int]]) -> tuple[int, int, int]:
+    texts, compared, found = (sum(column) for column in zip(*numbers, strict=True))
+    return texts, compared, found
+
+
+def _frequent(labels: Counter[str]) -> Counter[str]:
+    """At most `MOST_LABELS` labels: a column with more is not a column of labels."""
+    if len(labels) <= MOST_LABELS:
+        return labels
+    return Counter(dict(sorted(labels.items(), key=lambda item: (-item[1], item[0]))[:MOST_LABELS]))

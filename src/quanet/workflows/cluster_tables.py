@@ -1,0 +1,108 @@
+"""Shares of a table that a cluster holds: the answer of `quanet.ray.predict` and `quanet.spark.predict`."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quanet.base import Quantifier
+from quanet.data.arrow_cells import cells_of
+from quanet.data.class_names import ClassNames
+from quanet.data.columns import check_columns
+from quanet.data.periods import check_date_format, parse_key
+from quanet.data.records import PEEKED_ROWS
+from quanet.data.table_chunks import MAX_ROWS
+from quanet.engines.collecting import BlockNames, collect
+from quanet.engines.model_files import ModelFiles
+from quanet.engines.reading_run import find_forms
+from quanet.engines.reading_work import ReadingWork
+from quanet.errors import Detected, InvalidData
+from quanet.parameters import check_level
+from quanet.persist.load import facts_of
+from quanet.state.batch_reader import BatchReader
+from quanet.state.state_reading import reading_of
+from quanet.workflows.model_inputs import choose_inputs
+from quanet.workflows.predict import Shares, estimate_shares
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterTable:
+    """A table of a cluster.
+
+    Attributes
+    ----------
+    name : used in messages.
+    columns : their names.
+    first : returns so many first rows of some columns.
+    read : runs work on its rows, and returns states.
+    """
+
+    name: str
+    columns: list[str]
+    first: Callable[[int, Sequence[str]], "pa.Table"]
+    read: Callable[[ReadingWork], Iterator[bytes]]
+
+    def peek(self) -> "pd.DataFrame":
+        """The first rows, as `TableSource.peek` returns them."""
+        return cells_of(self.first(PEEKED_ROWS, self.columns), name=self.name)
+
+    def place(self, row: int) -> str:
+        """The position of a row, for messages."""
+        return f"{self.name}, row {row + 1}"
+
+
+def predict_table(
+    table: ClusterTable,
+    model: str | Path | Quantifier,
+    *,
+    by: str | Sequence[str] = (),
+    text: str | None = None,
+    features: Sequence[str] = (),
+    weight: str | None = None,
+    date_format: str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    drift: bool = True,
+) -> Shares:
+    """Estimate the shares of every class in a table of a cluster, overall and by group.
+
+    Parameters
+    ----------
+    table : the rows.
+    model : a model folder, or a fitted quantifier.
+    by : columns to group by, such as "product" or "date:month".
+    text, features : the text column, or numeric columns; default: those that the model was trained on.
+    weight : a column of weights, such as views.
+    date_format : format of dates, as in --date-format; detected if only one fits.
+    level, seed, drift : as in `estimate_shares`.
+    """
+    check_level(level)
+    keys = [parse_key(one) for one in ([by] if isinstance(by, str) else by)]
+    form = None if date_format is None else check_date_format(date_format)
+    others = [*(key.column for key in keys), *([weight] if weight else [])]
+    check_columns(others, table.columns, table.name)
+    files, facts = ModelFiles.of(model), {} if isinstance(model, Quantifier) else facts_of(model)
+    loaded = files.quantifier()
+    quantifier = ClassNames.of(loaded.classes_, {}, facts.get("names")).rename(loaded)
+    inputs, found = choose_inputs(table, facts, text, features, exclude=others)
+    if found:
+        warnings.warn(Detected(found), stacklevel=3)
+    reader = BatchReader(quantifier, inputs, keys=keys, form=form, weight=weight, model=files.digest)
+    dated = any(key.period for key in keys) and form is None
+    first = cells_of(table.first(MAX_ROWS, list({key.column for key in keys}))) if dated else None
+    work = ReadingWork.of(reader, files, find_forms(reader, first, table))
+    state = collect(table.read(work), name=BlockNames())
+    if state is None or not state.rows:
+        raise InvalidData(f"{table.name} has no rows.")
+    about = {"method": type(quantifier).__name__, "saved": facts.get("saved", "")}
+    if not isinstance(model, Quantifier):
+        about = {"folder": str(model)} | about
+    reading = reading_of(state, quantifier, table.name)
+    return estimate_shares(
+        quantifier, reading, keys=keys, level=level, seed=seed, drift=drift, source=table.name, model=about
+    )
