@@ -2,6 +2,7 @@
 
     python benchmarks/corpora.py run FOLDER --base OLD/src            # the whole plan; a second call resumes
     python benchmarks/corpora.py run FOLDER --rows 2000 --groups 10   # everything, small
+    python benchmarks/corpora.py run FOLDER --only '*-ray-*' '*-spark-*'   # only these runs of the plan
     python benchmarks/corpora.py table FOLDER -o benchmarks/results/corpora.md --picture docs/corpora.png
 
 FOLDER gets the texts (about 54 bytes each), the model, the answers and runs.jsonl, a line for each finished run. Every
@@ -16,6 +17,7 @@ import json
 import platform
 import sys
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,7 @@ def plan(given: argparse.Namespace) -> list[Run]:
     for groups in (10, 100_000):
         runs += [Run(1_000_000, groups, engine, 2) for engine in ("exact", "local")]
     runs += [Run(rows, groups, "local", 2) for rows in (100_000, 10_000_000) for groups in GROUPS]
+    runs.append(Run(10_000_000, 1000, "local", 1, 1))
     # With fewer rows no group is above the cap.
     return runs + [Run(10_000_000, groups, "exact", 2) for groups in (1000, 10)]
 
@@ -86,7 +89,7 @@ def run_all(given: argparse.Namespace) -> None:
     done = {line["name"] for line in read_runs(folder)}
     model = fit_model(folder, given.base)
     for run in plan(given):
-        if run.name in done:
+        if run.name in done or (given.only and not any(fnmatch(run.name, pattern) for pattern in given.only)):
             continue
         corpus = folder / f"texts-{run.rows}"
         facts = write_corpus(corpus, run.rows, SEED)
@@ -211,6 +214,7 @@ def main() -> None:
     runner.add_argument("--rows", type=int, nargs="+", help="instead of the whole plan")
     runner.add_argument("--groups", type=int, nargs="+", default=[10], choices=tuple(GROUPS), help="with --rows")
     runner.add_argument("--engines", nargs="+", default=["local", "ray", "spark"])
+    runner.add_argument("--only", nargs="+", help="only runs with such names: '1000000-*', '*-ray-*'")
     runner.add_argument("--base", type=Path, help="src folder of an earlier version")
     texts = verbs.add_parser("texts", help="only generate the texts")
     texts.add_argument("folder", type=Path)

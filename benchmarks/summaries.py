@@ -27,13 +27,16 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import quanet
+from quanet import bags
 from quanet.data.instances import InputColumns, Inputs
 from quanet.state.batch_reader import BatchReader, BatchRows
 from quanet.state.layout import Layout
+from quanet.state.own_likelihoods import own_likelihoods
 from quanet.state.state import State
 from quanet.state.state_reading import reading_of
+from quanet.uncertainty.closed_form import closed_form_of
 
-CAPS = (256, 1024, 4096, 131_072)
+GROUPS = (1, 1000, 100_000)  # whose default caps are measured
 CLASSES = (2, 3, 5, 10)
 WORLDS = ((1.5, 1.0), (3.0, 0.5))  # distance of the classes, and what log posteriors are divided by
 METHODS = ("CC", "PCC", "ACC", "PACC", "EMQ", "KDEyML", "DyS", "HDy", "MS")
@@ -88,6 +91,17 @@ def capped(cap: int) -> Iterator[None]:
         Layout.most_rows = before  # type: ignore[method-assign]
 
 
+@contextmanager
+def precise_weights() -> Iterator[None]:
+    """Repeat instances with weights more often, so that the rounding of weights is not taken for an error of states."""
+    before = bags.REPEATS, bags.MOST_REPEATED
+    bags.REPEATS, bags.MOST_REPEATED = 8, 2**23
+    try:
+        yield
+    finally:
+        bags.REPEATS, bags.MOST_REPEATED = before
+
+
 def summary_of(quantifier: Any, posteriors: np.ndarray, weights: np.ndarray | None, cap: int) -> Any:
     """What the state of a bag in several partitions keeps, as instances and bags."""
     names = tuple(f"p{at}" for at in range(posteriors.shape[1]))
@@ -111,6 +125,17 @@ def summary_of(quantifier: Any, posteriors: np.ndarray, weights: np.ndarray | No
         return reading_of(State.merge(states), quantifier)
 
 
+def caps_of(quantifier: Any, given: argparse.Namespace) -> dict[str, int]:
+    """The caps to measure, by name: those given, or the defaults of some numbers of groups."""
+    if given.caps:
+        return {f"{cap:,} rows": cap for cap in given.caps}
+    k = len(quantifier.classes_)
+    layout = Layout(k, k, (1 / k,) * k, weighted=False, smooth=closed_form_of(quantifier) is not None)
+    caps = {f"{groups:,} group{'s' * (groups > 1)}": layout.most_rows(groups) for groups in GROUPS}
+    least = min(caps.values())  # of caps that hardly differ, the smallest is measured
+    return {name: least if cap < 1.1 * least else cap for name, cap in caps.items()}
+
+
 def estimate(quantifier: Any, reading: Any) -> np.ndarray:
     """The estimate (k,) of the only bag of a reading."""
     return np.asarray(quantifier.aggregate_bags(quantifier.rows(reading.instances.values), reading.bags())[0])
@@ -120,24 +145,29 @@ def errors_of(k: int, world: int, given: argparse.Namespace) -> Iterator[dict[st
     """The largest difference of a share from the estimate of all rows, for each method, bag and cap."""
     distance, temperature = WORLDS[world]
     methods = [name for name in given.methods if k == 2 or name not in FOR_TWO]
-    fitted = World(k, distance, temperature, methods, seed=10 * k + world)
+    fitted = World(k, distance, temperature, methods, seed=10 * k + world + 100_000 * given.seed)
     for (name, prevalence), weighted in itertools.product(prevalences(k).items(), (False, True)):
-        posteriors, _ = fitted.bag(prevalence, given.rows, seed=1)
-        rng = np.random.default_rng(2)
+        posteriors, _ = fitted.bag(prevalence, given.rows, seed=1 + given.seed)
+        rng = np.random.default_rng(2 + given.seed)
         weights = np.exp(rng.normal(size=given.rows)).round(3) if weighted else None
-        # What is kept depends on the posteriors and their prior, which the methods share.
-        one = next(iter(fitted.fitted.values()))
-        kept = {cap: summary_of(one, posteriors, weights, cap) for cap in given.caps if cap < given.rows}
+        shared: dict[int, Any] = {}  # what is kept, which methods without likelihoods of their own share
         for method, quantifier in fitted.fitted.items():
-            whole = np.asarray(quantifier.predict(Inputs(posteriors), weights))
-            found = {str(cap): float(np.abs(estimate(quantifier, part) - whole).max()) for cap, part in kept.items()}
+            with precise_weights():
+                whole = np.asarray(quantifier.predict(Inputs(posteriors), weights))
+            own = own_likelihoods(quantifier, posteriors[:1]).shape[1] > 0
+            kept = {} if own else shared
+            found = {}
+            for name_of_cap, cap in caps_of(quantifier, given).items():
+                if cap not in kept:
+                    kept[cap] = summary_of(quantifier, posteriors, weights, cap)
+                found[name_of_cap] = float(np.abs(estimate(quantifier, kept[cap]) - whole).max())
             yield {"k": k, "world": world, "bag": name, "weighted": weighted, "method": method, "errors": found}
 
 
 def coverage_of(k: int, training: int, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """How many 95 % intervals contain the true prevalence, from all rows and from a state of few rows."""
-    rng = np.random.default_rng([k, training])
-    world = World(k, 2.5, 1.0, ["EMQ", "PACC"], seed=1000 * k + training)
+    rng = np.random.default_rng([k, training, given.seed])
+    world = World(k, 2.5, 1.0, ["EMQ", "PACC"], seed=1000 * k + training + 100_000 * given.seed)
     for at in range(given.bags):
         prevalence = rng.dirichlet(np.ones(k))
         posteriors, classes = world.bag(prevalence, given.bag_rows, seed=int(rng.integers(2**31)))
@@ -165,9 +195,10 @@ def run(given: argparse.Namespace) -> list[dict[str, Any]]:
     jobs: list[tuple[str, Any, tuple[int, int]]] = []
     for k in given.classes:
         jobs += [(f"errors-{k}-{world}", errors_of, (k, world)) for world in range(len(WORLDS))]
+    for k in given.classes:
         jobs += [(f"coverage-{k}-{training}", coverage_of, (k, training)) for training in range(given.trainings)]
     for name, function, arguments in jobs:
-        if name in done or given.only_raw:
+        if name in done or given.only_raw or (given.only_coverage and function is errors_of):
             continue
         begin = time.time()
         new = [line | {"job": name, "rows": given.rows} for line in function(*arguments, given)]
@@ -184,10 +215,11 @@ PAGE = """# Summaries: estimates and intervals from states above the cap
     {command}
 
 Largest difference of any class's share from the estimate of all {rows:,} rows, over {bags} bags: {worlds}
-classifiers (weak and good, the good one overconfident), prevalences from .002 to .98, with and without weights. Up to
-3 classes a state keeps cells, above a calibrated sample. At the default cap it must be at most .0005. The default is
-131,072 rows for up to 8 groups, at least 256 for very many groups if the method reads means or a likelihood of two
-classes, and at least 4,096 otherwise. Python {python}, {versions}.
+classifiers (weak and good, the good one overconfident), prevalences from .002 to .98, with and without weights. It must
+be at most .0005 at the default cap, which depends on the number of groups: 131,072 rows for few groups; for methods
+that read means or a likelihood of two classes (CC, PCC, ACC, PACC, EMQ) 1,048 of 1,000 groups and 256 of 100,000; for
+all others 8,388 and 8,192, of which 8,192 is measured. Two classes are kept as cells, more as a calibrated sample.
+Python {python}, {versions}.
 
 {errors}
 {note}
@@ -205,12 +237,12 @@ bags, so their difference is more precise.
 def table(lines: list[dict[str, Any]], given: argparse.Namespace) -> str:
     """The results as Markdown."""
     errors, covered = ([line for line in lines if key in line] for key in ("errors", "covered"))
-    caps = sorted({int(cap) for line in errors for cap in line["errors"]})
-    shown = [f"| classes | method | {' | '.join(f'{cap:,} rows' for cap in caps)} |", "|---|---|" + "---|" * len(caps)]
+    caps = list(dict.fromkeys(cap for line in errors for cap in line["errors"]))
+    shown = [f"| classes | method | {' | '.join(caps)} |", "|---|---|" + "---|" * len(caps)]
     pairs = {(line["k"], line["method"]) for line in errors}
     for k, method in sorted(pairs, key=lambda one: (one[0], METHODS.index(one[1]))):
         mine = [line["errors"] for line in errors if (line["k"], line["method"]) == (k, method)]
-        worst = [max(one[str(cap)] for one in mine) for cap in caps]
+        worst = [max(one[cap] for one in mine) for cap in caps]
         shown.append(f"| {k} | {method} | {' | '.join(f'{one:.1e}' if one > 1e-11 else '0' for one in worst)} |")
     cover = ["| classes | method | all rows | state | width, all rows | state |", "|---|---|---|---|---|---|"]
     for k, method in sorted({(line["k"], line["method"]) for line in covered}):
@@ -239,16 +271,18 @@ def table(lines: list[dict[str, Any]], given: argparse.Namespace) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=300_000)
-    parser.add_argument("--caps", type=int, nargs="+", default=CAPS)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--caps", type=int, nargs="+", default=[], help="instead of the default ones")
     parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--trainings", type=int, default=60, help="training sets of the coverage, for each k")
     parser.add_argument("--bags", type=int, default=2, help="bags of the coverage, for each training set")
     parser.add_argument("--bag-rows", type=int, default=20_000)
     parser.add_argument("--bag-cap", type=int, default=2048)
+    parser.add_argument("--seed", type=int, default=1, help="defaults were chosen with 0")
     parser.add_argument("--raw", type=Path, help="lines of finished jobs")
     parser.add_argument("--only-raw", action="store_true", help="compute nothing, write what --raw has")
+    parser.add_argument("--only-coverage", action="store_true", help="compute no errors")
     parser.add_argument("--note", default="", help="a remark under the table of errors")
     parser.add_argument("--output", "-o", type=Path)
     given = parser.parse_args()

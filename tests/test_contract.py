@@ -163,7 +163,7 @@ def test_every_method_of_two_classes_keeps_the_contract(quantifier):
 
 
 @pytest.mark.same_lines
-@pytest.mark.parametrize("quantifier", first_of_class(METHODS + OF_TWO_CLASSES + RANDOM + TWO_CLASSES), ids=repr)
+@pytest.mark.parametrize("quantifier", first_of_family(METHODS + OF_TWO_CLASSES + RANDOM + TWO_CLASSES), ids=repr)
 def test_numbers_and_booleans_are_labels_as_good_as_names(quantifier):
     X, codes = Gaussians(distance=3.0).draw([0.5, 0.5], 120, rng=0)
     quantifier = in_two_folds(quantifier)

@@ -59,8 +59,8 @@ def test_code_in_the_docs_uses_public_names(document):
     code = python_in(document)
     imported = ",".join(re.findall(r"from quanet import (.*)", code)).replace(" ", "").split(",")
     for name in {*imported, *re.findall(r"\bquanet\.(\w+)", code)} - {""}:
-        assert name in {*quanet.__all__, "ray", "spark"}, name
-    assert not re.search(r"(from|import) quanet\.(?!ray$|spark$)", code, re.MULTILINE)
+        assert name in {*quanet.__all__, "ray", "spark", "client"}, name
+    assert not re.search(r"(from|import) quanet\.(?!ray$|spark$|client$)", code, re.MULTILINE)
 
 
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))

@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray, LabelArray, check_weights
 from quanet.errors import InvalidBags
-from quanet.simplex import check_prevalences, spread_counts, whole_counts
+from quanet.simplex import check_prevalences, row_places, spread_counts, whole_counts
 
 CHUNK = 2**18  # numbers gathered at a time: two megabytes fit into the cache of a core
 REPEATS = 4  # instances of a bag without weights for each instance with a weight
-MERGED_REPEATS = 16  # for each row that stands for several instances
+MERGED_REPEATS = 32  # for each row that stands for several instances
 LEAST_REPEATED = 1000  # instances of a bag without weights, so that the weights of few instances are precise
 MOST_REPEATED = 2**20  # instances that weights may add to a bag
 
@@ -243,7 +243,7 @@ class Bags:
         counts = np.bincount(cells, self.relative_weights, minlength=len(self) * k).reshape(len(self), k)
         return counts / counts.sum(axis=1, keepdims=True)
 
-    def unweighted(self, rows: FloatArray, sizes: IntArray | None = None) -> "Bags":
+    def unweighted(self, rows: FloatArray, sizes: IntArray | None = None, places: IntArray | None = None) -> "Bags":
         """Bags without weights, in which each instance occurs as often as its weight says.
 
         So every method estimates shares of weights. Small whole weights are repeated exactly. Others are rounded so
@@ -254,6 +254,7 @@ class Bags:
         ----------
         rows : (N, d) of the pool.
         sizes : (b,) of the result. None means several times as many instances as there are with a weight above 0.
+        places : (N,) `row_places`, if known.
 
         Examples
         --------
@@ -264,15 +265,13 @@ class Bags:
             return self
         self.check_pool(len(rows))
         weights = np.ones(len(rows)) if self.weights is None else self.weights
-        place = np.arange(len(rows))
-        if rows.shape[1]:
-            place[np.lexsort((weights, rows.min(axis=1), rows.max(axis=1), rows.argmax(axis=1)))] = np.arange(len(rows))
+        place = row_places(rows, self.weights) if places is None else places
         members: list[IntArray] = [self.flat] * len(self)
         for positions, matrix in self.by_size():
-            of_bags, order = weights[matrix], np.argsort(place[matrix], axis=1)
-            counts = np.empty_like(matrix)
-            repeats = REPEATS if self.merged is None else MERGED_REPEATS
-            most = _most_repeats((of_bags > 0).sum(axis=1), repeats) if sizes is None else sizes[positions]
+            of_bags, order, counts = weights[matrix], np.argsort(place[matrix], axis=1), np.empty_like(matrix)
+            repeats, n = REPEATS if self.merged is None else MERGED_REPEATS, (of_bags > 0).sum(axis=1)
+            most = np.minimum(np.maximum(repeats * n, LEAST_REPEATED), n + MOST_REPEATED)  # to round weights, bounded
+            most = most if sizes is None else sizes[positions]
             sorted_counts = spread_counts(np.take_along_axis(of_bags, order, axis=1), most)
             np.put_along_axis(counts, order, sorted_counts, axis=1)
             if sizes is None:
@@ -288,13 +287,14 @@ class Bags:
         An instance with a weight is repeated (`unweighted`).
         """
         self.check_pool(len(rows))
-        for positions, matrix in self.unweighted(rows).by_size():
-            together = max(1, CHUNK // (matrix.shape[1] * max(1, rows.shape[1])))
-            for start in range(0, len(positions), together):
-                chunk = slice(start, start + together)
-                yield positions[chunk], rows.take(matrix[chunk], axis=0)
-
-
-def _most_repeats(n: IntArray, repeats: int) -> IntArray:
-    """Size of the unweighted bag for n instances with a weight: large enough to round weights, and bounded."""
-    return np.minimum(np.maximum(repeats * n, LEAST_REPEATED), n + MOST_REPEATED)
+        places, blocks = None, [np.arange(len(self))]
+        if self.weights is not None:  # some bags at a time, because repeated rows need much memory
+            places = row_places(rows, self.weights)
+            blocks = np.split(blocks[0], np.flatnonzero(np.diff(np.cumsum(self.lengths) // CHUNK)) + 1)
+        for some in blocks:
+            bags = self if places is None else self.take(some).unweighted(rows, places=places)
+            for positions, matrix in bags.by_size():
+                together = max(1, CHUNK // (matrix.shape[1] * max(1, rows.shape[1])))
+                for start in range(0, len(positions), together):
+                    chunk = slice(start, start + together)
+                    yield some[positions[chunk]], rows.take(matrix[chunk], axis=0)

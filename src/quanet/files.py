@@ -26,20 +26,21 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     ...     [(path.name, path.read_text()) for path in Path(folder).iterdir()]
     [('note.txt', 'complete')]
     """
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".new", delete=False) as file:
-        part = Path(file.name)
-        try:
+    file = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".new", delete=False)  # noqa: SIM115
+    part = Path(file.name)
+    try:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-    # Only the owner may read a temporary file. The result gets the usual permissions of a new file.
-    umask = os.umask(0)
-    os.umask(umask)
-    part.chmod(0o666 & ~umask)
-    part.replace(path)
+        # Only the owner may read a temporary file. The result gets the usual permissions of a new file.
+        umask = os.umask(0)
+        os.umask(umask)
+        part.chmod(0o666 & ~umask)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -175,6 +175,21 @@ def to_counts(prevalences: FloatArray, n: int) -> IntArray:
     return counts
 
 
+def row_places(rows: FloatArray, weights: FloatArray | None) -> IntArray:
+    """The place (n,) of each row when sorted by its largest column, then by its largest and smallest number and weight.
+
+    Examples
+    --------
+    >>> row_places(np.array([[0.1, 0.9], [0.2, 0.8], [0.6, 0.4]]), None)
+    array([2, 1, 0])
+    """
+    places = np.arange(len(rows))
+    if rows.shape[1]:
+        by = [rows.min(axis=1), rows.max(axis=1), rows.argmax(axis=1)]
+        places[np.lexsort(by if weights is None else [weights, *by])] = np.arange(len(rows))
+    return places
+
+
 def spread_counts(weights: FloatArray, totals: IntArray) -> IntArray:
     """Whole numbers nearly proportional to weights, which sum to `totals`: (b, n), (b,) -> (b, n).
 

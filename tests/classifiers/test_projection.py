@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -25,19 +26,32 @@ from quanet.drift.descriptions import TextDescriber
 TEXTS, CODES = WordBags(k=3, length=15, preference=4.0).draw([0.5, 0.3, 0.2], 240, rng=0)
 ODD = ["", " ", "Σ ΟΔΟΣ", "İ word1 WORD1", "word2 😀 word0", "ha" * 3000, "word3\ud800", "don't ÄPFEL", "好看 word5"]
 MIXED = [text for pair in zip(ODD, TEXTS, strict=False) for text in pair] + list(TEXTS[len(ODD) : 30])
-THREE = TextClassifier(embedding_size=5).fit(TEXTS, CODES)
-TWO = TextClassifier(embedding_size=5).fit(TEXTS, CODES == 0)
-NINE = TextClassifier(embedding_size=5).fit(TEXTS, np.arange(len(TEXTS)) % 9)
-LETTERS = TextClassifier(views=["characters"], embedding_size=5).fit(TEXTS, CODES)
-DESCRIBER = TextDescriber.fit(list(TEXTS), np.random.default_rng(0))
+OF_CLASSES = {2: CODES == 0, 3: CODES, 9: np.arange(len(TEXTS)) % 9}
+
+
+@cache
+def fitted(k, **settings):
+    """A classifier of k classes."""
+    return TextClassifier(embedding_size=5, **settings).fit(TEXTS, OF_CLASSES[k])
+
+
+@cache
+def described_by():
+    return TextDescriber.fit(list(TEXTS), np.random.default_rng(0))
+
+
+def describe(texts):
+    return described_by()(texts)
+
+
 READERS = {
-    "two classes": TWO.predict_proba,
-    "three classes": THREE.predict_proba,
-    "nine classes": NINE.predict_proba,
-    "posteriors and embedding": lambda texts: np.hstack(THREE.read(texts)),
-    "characters and embedding": lambda texts: np.hstack(LETTERS.read(texts)),
-    "embedding": THREE.transform,
-    "describer": DESCRIBER,
+    "two classes": lambda texts: fitted(2).predict_proba(texts),
+    "three classes": lambda texts: fitted(3).predict_proba(texts),
+    "nine classes": lambda texts: fitted(9).predict_proba(texts),
+    "posteriors and embedding": lambda texts: np.hstack(fitted(3).read(texts)),
+    "characters and embedding": lambda texts: np.hstack(fitted(3, views=("characters",)).read(texts)),
+    "embedding": lambda texts: fitted(3).transform(texts),
+    "describer": describe,
 }
 
 
@@ -143,7 +157,7 @@ def test_values_are_computed_once_for_the_same_sources():
 
 def test_threads_share_a_model():
     fresh = TextClassifier(embedding_size=5).fit(TEXTS, CODES)
-    expected = np.hstack(THREE.read(MIXED))
+    expected = np.hstack(fitted(3).read(MIXED))
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: np.hstack(fresh.read(MIXED)), range(8)):
             np.testing.assert_array_equal(found, expected)

@@ -40,19 +40,20 @@ def test_from_nothing_to_every_answer(tmp_path):
     judged(300).to_csv(tmp_path / "judged.csv", index=False)
     environment = os.environ | {"COLUMNS": "100", "QUANET_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
 
-    def quanet(*words, stdin=None):
+    def run(*words, stdin=None):
         ended = subprocess.run(
-            [QUANET, *words], cwd=tmp_path, env=environment, input=stdin, capture_output=True, text=True, check=False
+            words, cwd=tmp_path, env=environment, input=stdin, capture_output=True, text=True, check=False
         )
         assert ended.returncode == 0, ended.stderr
         assert "Traceback" not in ended.stderr
         return ended.stdout
 
     few = ("--text", "review", "--label", "sentiment")
-    assert quanet("fit", "train.csv", *few, "--method", "emq", "-o", "model") == ""
+    assert run(QUANET, "fit", "train.csv", *few, "--method", "emq", "-o", "model") == ""
     calls = {
         "methods": ("methods", "emq", "--json"),
         "info": ("info", "model", "--json"),
+        "piped": ("predict", "model", "-"),
         "predict": ("predict", "model", "new.csv", "--by", "date:month", "--format", "csv"),
         "evaluate": ("evaluate", "model", "test.csv", "--repeats", "2", "--report", "report.html"),
         "compare": ("compare", "train.csv", "test.csv", *few, "--methods", "cc,emq", "--repeats", "2"),
@@ -60,19 +61,15 @@ def test_from_nothing_to_every_answer(tmp_path):
         "monitor": ("monitor", "model", "stream.csv", "--by", "date:week", "--state", "watch"),
         "datasets": ("datasets", "list"),
     }
-    piped = quanet("predict", "model", "-", stdin=new.to_csv(index=False))
     # Further calls share a process, because most of a call is waiting for imports.
-    script = [sys.executable, "-c", IN_TURN, json.dumps(calls)]
-    ended = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert "Traceback" not in ended.stderr
+    run(sys.executable, "-c", IN_TURN, json.dumps(calls), stdin=new.to_csv(index=False))
     out = {name: (tmp_path / "cache" / name).read_text() for name in calls}
 
     assert json.loads(out["methods"])["name"] == "EMQ"
     assert json.loads(out["info"])["classes"] == ["negative", "positive"]
     months = pd.read_csv(StringIO(out["predict"]))
     assert months["date"].unique().tolist() == ["2024-01", "2024-02", "2024-03"]
-    assert "positive" in json.dumps(json.loads(piped))
+    assert "positive" in json.dumps(json.loads(out["piped"]))
     errors = json.loads(out["evaluate"])["methods"]
     assert errors[0]["ae"] < errors[-1]["ae"]
     assert (tmp_path / "report.html").read_text().lower().startswith("<!doctype html>")

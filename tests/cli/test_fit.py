@@ -88,7 +88,7 @@ def test_numbers_instead_of_texts(call, tmp_path):
 
 
 def test_without_torch_it_is_emq_and_says_so(call, files, monkeypatch):
-    monkeypatch.setattr("quanet.cli.fit.find_spec", lambda name: None)
+    monkeypatch.setattr("quanet.workflows.fit.find_spec", lambda name: None)
     code, _, err = call("fit", files / "train.csv", "-o", "model")
     assert code == 0
     assert "EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'." in err

@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -66,17 +65,6 @@ def test_ctrl_c_does_not_make_half_a_training_a_model(files, tmp_path):
         assert process.wait(20) == 130
         assert process.stderr.read().endswith("Stopped.\n")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_closed_pipe_ends_in_silence(model, files):
-    read, write = os.pipe()
-    os.close(read)
-    words = ["predict", model, files / "new.csv", "--format", "csv", "-q"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "quanet", *map(str, words)], stdout=write, stderr=subprocess.PIPE, check=False
-    )
-    os.close(write)
-    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_options_win_over_the_environment_and_that_over_the_file(call, model, files, tmp_path, monkeypatch):

@@ -96,3 +96,19 @@ def test_version_and_help(monkeypatch, capsys):
     assert capsys.readouterr().out == f"quanet {quanet.__version__}\n"
     assert call(monkeypatch, "--help") == 0
     assert "demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["predict"], "Error: Missing argument 'MODEL'. See quanet predict --help."),
+        (["predikt"], "Error: No such command 'predikt'. Did you mean 'predict'? See quanet --help."),
+        (["--loud"], "Error: No such option: --loud. See quanet --help."),
+        (["methods", "--family", "x"], "Error: Invalid value for --family: Unknown family 'x'."),
+    ],
+)
+def test_a_usage_error_is_one_line(monkeypatch, capsys, words, message):
+    assert call(monkeypatch, *words) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(message)
+    assert printed.count("\n") == 1

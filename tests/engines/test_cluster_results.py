@@ -54,6 +54,26 @@ def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch):
             ray_data.start_ray(Ray())
 
 
+def test_a_ray_of_our_own_ends_with_its_block(monkeypatch):
+    calls = []
+
+    class Ray:
+        def is_initialized(self):
+            return False
+
+        def init(self, **settings):
+            calls.append(settings["num_cpus"])
+
+        def shutdown(self):
+            calls.append("ended")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray_data, "import_ray", Ray)
+    with ray_data.connected(3):
+        calls.append("at work")
+    assert calls == [3, "at work", "ended"]
+
+
 def test_spark_without_java_is_one_line(monkeypatch, tmp_path):
     pytest.importorskip("pyspark", reason="the extra spark is not installed")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

@@ -1,6 +1,7 @@
 """A real Spark on this machine. It starts once, for all that is asked of it."""
 
 import shutil
+from importlib.util import find_spec
 
 import pandas as pd
 import pytest
@@ -11,8 +12,9 @@ from quanet.errors import EngineFailed, InvalidData
 from tests.engines.conftest import LAYOUTS, check_how_to, digits, local_digits
 from tests.engines.killing import KillOnce
 
-pytest.importorskip("pyspark", reason="the extra spark is not installed")
+# Found, not imported, which every process that collects tests would do.
 pytestmark = [
+    pytest.mark.skipif(not find_spec("pyspark"), reason="the extra spark is not installed"),
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java, which is not installed"),
     pytest.mark.filterwarnings("ignore"),  # what Spark announces for later versions
 ]
@@ -20,8 +22,11 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def spark():
-    with session(1) as spark:
-        yield spark
+    with pytest.MonkeyPatch.context() as patch:
+        # Java compiles fast rather than well: it ends before the better code would pay.
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        with session(1) as spark:
+            yield spark
 
 
 def test_partitions_in_any_order_one_repeated_and_one_worker_killed_give_the_same_digits(
@@ -42,6 +47,7 @@ def test_a_worker_that_dies_again_and_again_is_one_line(spark, tmp_path):
 
 
 def test_the_how_to_runs_and_its_data_frame_has_the_digits_of_one_process(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(spark_sql, "MERGERS", 2)
     page = check_how_to("spark", tmp_path, monkeypatch)
     frame = pd.DataFrame(page["rows"], columns=["text", "product"])
     assert digits(page["shares"]) == local_digits(page["model"], frame)

@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -11,15 +13,19 @@ SOURCE = Gaussians(k=3, distance=3.0)
 NAMES = np.array(["a", "b", "c"])
 X, CODES = SOURCE.draw([0.5, 0.3, 0.2], 300, rng=0)
 POOL, POOL_CODES = SOURCE.draw([0.3, 0.3, 0.4], 600, rng=1)
-QUANTIFIER = PCC().fit(X, NAMES[CODES])
+
+
+@cache
+def quantifier():
+    return PCC().fit(X, NAMES[CODES])
 
 
 def test_an_evaluation_is_a_prediction_for_every_bag():
     protocol = NPP(bag_size=30, repeats=20)
-    results = evaluate(QUANTIFIER, POOL, NAMES[POOL_CODES], protocol, rng=5)
+    results = evaluate(quantifier(), POOL, NAMES[POOL_CODES], protocol, rng=5)
     bags = protocol.draw(NAMES[POOL_CODES], rng=5)
     np.testing.assert_array_equal(results.truth, bags.prevalences)
-    alone = np.stack([QUANTIFIER.predict(POOL[bag]) for bag in bags.indices])
+    alone = np.stack([quantifier().predict(POOL[bag]) for bag in bags.indices])
     np.testing.assert_allclose(results.estimate, alone, atol=1e-12)
     np.testing.assert_allclose(results.error(), absolute_error(results.truth, alone), atol=1e-12)
     assert len(results) == 20
@@ -35,7 +41,7 @@ def test_methods_with_one_seed_meet_the_same_bags():
 
 def test_smoothed_errors_take_every_bags_own_size():
     groups = np.repeat(["long", "short"], [500, 100])
-    results = evaluate(QUANTIFIER, POOL, NAMES[POOL_CODES], ByGroup(groups=groups), rng=0)
+    results = evaluate(quantifier(), POOL, NAMES[POOL_CODES], ByGroup(groups=groups), rng=0)
     assert results.labels.tolist() == ["long", "short"]
     by_hand = [
         kullback_leibler_divergence(t, e, eps=1 / (2 * n))
@@ -46,7 +52,7 @@ def test_smoothed_errors_take_every_bags_own_size():
 
 
 def test_the_frame_is_tidy():
-    frame = evaluate(QUANTIFIER, POOL, NAMES[POOL_CODES], NPP(bag_size=10, repeats=2), rng=0).frame()
+    frame = evaluate(quantifier(), POOL, NAMES[POOL_CODES], NPP(bag_size=10, repeats=2), rng=0).frame()
     assert frame.columns.tolist() == ["label", "size", "class", "truth", "estimate"]
     assert frame["class"].tolist() == ["a", "b", "c"] * 2
     np.testing.assert_allclose(frame.groupby("label")[["truth", "estimate"]].sum(), 1)
@@ -54,20 +60,20 @@ def test_the_frame_is_tidy():
 
 def test_a_label_that_was_not_learnt_is_named():
     with pytest.raises(InvalidData, match="Label 'd' is not one of the classes"):
-        evaluate(QUANTIFIER, POOL, np.array(["a", "b", "c", "d"])[np.arange(600) % 4], NPP(), rng=0)
+        evaluate(quantifier(), POOL, np.array(["a", "b", "c", "d"])[np.arange(600) % 4], NPP(), rng=0)
 
 
 def test_a_pool_that_lacks_a_class_is_refused_where_bags_need_it():
     without = POOL_CODES != 2
     with pytest.raises(InvalidBags, match="class 'c' has none"):
-        evaluate(QUANTIFIER, POOL[without], NAMES[POOL_CODES[without]], APP(), rng=0)
-    found = evaluate(QUANTIFIER, POOL[without], NAMES[POOL_CODES[without]], NPP(bag_size=100), rng=0)
+        evaluate(quantifier(), POOL[without], NAMES[POOL_CODES[without]], APP(), rng=0)
+    found = evaluate(quantifier(), POOL[without], NAMES[POOL_CODES[without]], NPP(bag_size=100), rng=0)
     assert (found.truth[:, 2] == 0).all()
 
 
 def test_lengths_and_fitting_are_checked():
     with pytest.raises(InvalidData, match="600 instances but y has 10 labels"):
-        evaluate(QUANTIFIER, POOL, NAMES[POOL_CODES[:10]], NPP(), rng=0)
+        evaluate(quantifier(), POOL, NAMES[POOL_CODES[:10]], NPP(), rng=0)
     with pytest.raises(NotFittedError):
         evaluate(PCC(), POOL, NAMES[POOL_CODES], NPP(), rng=0)
 

@@ -4,7 +4,7 @@ import pytest
 
 from quanet import WordBags
 
-PLAN = """\
+ONE_CLASSIFIER = """\
 datasets = [{ name = "words", path = "words-train.csv::words-test.csv" }]
 runs = 2
 learn = 0.6
@@ -22,11 +22,15 @@ classifier = "text"
 
 [methods.EMQ]
 classifier = "text"
-
+"""
+PLAN = (
+    ONE_CLASSIFIER
+    + """
 [methods.SVM-KLD]
 kind = "SVMKLD"
 grid = { C = [0.1, 1.0] }
 """
+)
 
 
 def write_words(folder, name="words", k=2, n=150):

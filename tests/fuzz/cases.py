@@ -26,6 +26,11 @@ WEIGHTS = {
     "correct": 6,
     "monitor": 4,
     "merge": 2,
+    "serve": 2,
+    "worker": 1,
+    "token create": 1,
+    "token list": 1,
+    "token delete": 1,
     "info": 2,
     "methods": 2,
     "datasets list": 1,
@@ -146,6 +151,8 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
     "engine": ("joblib",),
     "device": ("cpu", "cuda", "x"),
     "aside": ("CC", "EMQ"),
+    "host": ("127.0.0.1", "localhost", "::1", "0.0.0.0", "256.1.1.1", ":", ""),  # others would be looked up
+    "public_url": ("https://quanet.example.org", "http://x", "x", "https://", "https://a/b", "http://[", "ftp://x"),
     "seed": ("0", "1", "-1", str(2**32), str(2**64)),
 }
 ENDINGS = {
@@ -170,7 +177,12 @@ NO_FILES = (
     "~",
 )
 NO_OUTPUTS = (".", "", "missing/x.csv", "/dev/null", "/proc/x.csv", "a\nb.csv", "\udcff.html", "x" * 300)
-SLOW_IF_DEFAULT = {
+SLOW_IF_DEFAULT = {  # or would serve forever, in the folder of this user
+    "serve": ("check", "data"),
+    "worker": ("once", "data"),
+    "token create": ("data",),
+    "token list": ("data",),
+    "token delete": ("data",),
     "experiment run": ("jobs",),
     "evaluate": ("repeats",),
     "compare": ("repeats", "methods"),
@@ -309,7 +321,7 @@ class _Maker:
             return self.some(("model", "plain", "x/y", "[red]", "a\nb", "", "."), 4)
         if kind == "path":
             return self.path(param.name)
-        if param.name in GOOD and (param.name in ("jobs", "workers", "engine") or self.rng.random() < 0.8):
+        if param.name in GOOD and (param.name in ("jobs", "workers", "engine", "host") or self.rng.random() < 0.8):
             return self.some(GOOD[param.name], 5)
         if choices:
             return self.some([*choices, "x", ""], len(choices))

@@ -100,8 +100,8 @@ def _wrong(case: Case, folder: Path, code: int | None, err: str, unheard: list[s
         return "exit code 1 without a message"
     if code == 1 and not any(line.startswith("Failed:") for line in lines) and not lines[-1].startswith("Error:"):
         return "a message of several lines"
-    if code == 2 and "Usage:" not in err and "requires 2 arguments" not in err:
-        return "exit code 2 without a message"
+    if code == 2 and not lines[-1].startswith("Error:"):
+        return "exit code 2 without a message of one line"
     if code == 0 and any(line.startswith("Error:") for line in lines):
         return "an error, but exit code 0"
     made = [path for path in folder.rglob(".*") if not path.is_relative_to(folder / "cache")]
@@ -110,8 +110,8 @@ def _wrong(case: Case, folder: Path, code: int | None, err: str, unheard: list[s
 
 
 def _is_lock(path: Path) -> bool:
-    """The lock of an experiment that has begun stays, and is free."""
-    return path.name == ".lock" and (path.parent / "experiment.json").exists()
+    """The lock of an experiment that has begun stays, and is free; so does the mark of a folder that can be written."""
+    return (path.name == ".lock" and (path.parent / "experiment.json").exists()) or path.name == ".writable"
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """A few labels: estimates that drift cannot mislead, intervals that cover, plans that reach their width."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,13 @@ from quanet.labels.label_em import calibration_errors, fixed_label_em
 from quanet.labels.prediction_powered import prediction_powered
 
 SOURCE = Gaussians()
-FITTED = EMQ().fit(*SOURCE.draw([0.5, 0.5], 1000, rng=0))
+
+
+@cache
+def fitted():
+    return EMQ().fit(*SOURCE.draw([0.5, 0.5], 1000, rng=0))
+
+
 X, Y = SOURCE.draw([0.7, 0.3], 1000, rng=1)
 DRIFT = np.array([-0.4, 0.4])
 
@@ -27,15 +35,15 @@ def test_the_prediction_powered_estimate_by_hand():
 
 def test_labels_of_all_the_bag_are_the_truth():
     for method in ("prediction-powered", "em"):
-        found = refine(FITTED, X, X, Y, method=method)
+        found = refine(fitted(), X, X, Y, method=method)
         np.testing.assert_allclose(found.estimate, [0.7, 0.3], atol=1e-9)
         assert (found.upper - found.lower < 0.01).all()
 
 
 def test_em_without_labels_is_maximum_likelihood():
-    rows = FITTED.represent(X)
-    alone = fixed_label_em(rows / FITTED.prior_, rows[:0], np.empty(0, dtype=np.intp))
-    np.testing.assert_allclose(alone, FITTED.aggregate(rows), atol=1e-4)
+    rows = fitted().represent(X)
+    alone = fixed_label_em(rows / fitted().prior_, rows[:0], np.empty(0, dtype=np.intp))
+    np.testing.assert_allclose(alone, fitted().aggregate(rows), atol=1e-4)
 
 
 @pytest.mark.no_cover
@@ -43,8 +51,8 @@ def test_em_without_labels_is_maximum_likelihood():
 def test_intervals_cover_under_drift_that_misleads_the_quantifier(n):
     rng = np.random.default_rng(0)
     bag = X + DRIFT
-    assert abs(FITTED.predict(bag)[1] - 0.3) > 0.15
-    found = [refine(FITTED, bag, bag[part], Y[part]) for part in (rng.permutation(1000)[:n] for _ in range(60))]
+    assert abs(fitted().predict(bag)[1] - 0.3) > 0.15
+    found = [refine(fitted(), bag, bag[part], Y[part]) for part in (rng.permutation(1000)[:n] for _ in range(60))]
     assert np.mean([one.lower[1] <= 0.3 <= one.upper[1] for one in found]) >= 0.9
     assert abs(np.mean([one.estimate[1] for one in found]) - 0.3) < 0.02
 
@@ -75,7 +83,7 @@ def test_more_held_out_instances_leave_less_doubt_about_the_calibration():
 def test_posteriors_help_and_random_ones_do_no_harm():
     rng = np.random.default_rng(0)
     part = rng.permutation(1000)[:200]
-    helped = refine(FITTED, X, X[part], Y[part])
+    helped = refine(fitted(), X, X[part], Y[part])
     assert helped.weight > 0.5
     noise = EMQ("precomputed", calibration=None).fit(np.tile([0.5, 0.5], (20, 1)), [0, 1] * 10)
     blind = np.tile([0.5, 0.5], (1000, 1))
@@ -86,7 +94,7 @@ def test_posteriors_help_and_random_ones_do_no_harm():
 
 def test_a_class_without_a_label_keeps_an_interval():
     part = np.flatnonzero(Y == 0)[:30]
-    found = refine(FITTED, X[:400], X[part], Y[part])
+    found = refine(fitted(), X[:400], X[part], Y[part])
     assert found.upper[1] - found.lower[1] > 0.02
 
 
@@ -95,13 +103,18 @@ def test_a_class_without_a_label_keeps_an_interval():
 def test_a_plan_reaches_its_width_and_its_weights_keep_the_estimate_right(design):
     found = []
     for seed in range(30):
-        plan = plan_labels(FITTED, X + DRIFT, 0.15, design=design, random_state=seed)
+        plan = plan_labels(fitted(), X + DRIFT, 0.15, design=design, random_state=seed)
         assert plan.width <= 0.15
         assert len(set(plan.indices.tolist())) == plan.n == len(plan.design_weights)
         bag = X + DRIFT
         found.append(
             refine(
-                FITTED, bag, bag[plan.indices], Y[plan.indices], design_weights=plan.design_weights, strata=plan.strata
+                fitted(),
+                bag,
+                bag[plan.indices],
+                Y[plan.indices],
+                design_weights=plan.design_weights,
+                strata=plan.strata,
             )
         )
     assert np.mean([one.lower[1] <= 0.3 <= one.upper[1] for one in found]) >= 0.86
@@ -110,7 +123,7 @@ def test_a_plan_reaches_its_width_and_its_weights_keep_the_estimate_right(design
 
 
 def test_narrower_needs_more_and_nothing_needs_more_than_all():
-    sizes = [plan_labels(FITTED, X, width, design="random").n for width in (0.3, 0.1, 0.05, 1e-9)]
+    sizes = [plan_labels(fitted(), X, width, design="random").n for width in (0.3, 0.1, 0.05, 1e-9)]
     assert sizes == sorted(sizes)
     assert sizes[-1] == 1000
 
@@ -152,13 +165,17 @@ def test_a_method_that_keeps_nothing_can_be_refined_too():
         ({"strata": [1] * 20, "method": "em"}, InvalidSetting, "simple random part"),
         ({"weights": np.ones(len(X))}, InvalidData, "belong together"),
         ({"strata": [0.5] * 20}, InvalidData, "one integer"),
-        ({"quantifier": SVMQ().fit(X[:200], Y[:200])}, InvalidSetting, "does not use posteriors"),
     ],
 )
 def test_bad_input_of_refine_is_named(change, error, words):
-    given = {"quantifier": FITTED, "X": X, "X_labelled": X[:20], "y_labelled": Y[:20]} | change
+    given = {"quantifier": fitted(), "X": X, "X_labelled": X[:20], "y_labelled": Y[:20]} | change
     with pytest.raises(error, match=words):
         refine(**given)
+
+
+def test_a_method_without_posteriors_is_refused():
+    with pytest.raises(InvalidSetting, match="does not use posteriors"):
+        refine(SVMQ().fit(X[:200], Y[:200]), X, X[:20], Y[:20])
 
 
 @pytest.mark.parametrize(
@@ -175,4 +192,4 @@ def test_bad_input_of_refine_is_named(change, error, words):
 )
 def test_bad_input_of_plans_is_named(change, error, words):
     with pytest.raises(error, match=words):
-        plan_labels(**{"quantifier": FITTED, "X": X, "width": 0.1} | change)
+        plan_labels(**{"quantifier": fitted(), "X": X, "width": 0.1} | change)

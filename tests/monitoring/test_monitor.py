@@ -1,6 +1,7 @@
 """The monitor: changes found soon, steady sources left alone, dates in any order, and saved whole."""
 
 from datetime import date, datetime
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -11,19 +12,35 @@ from quanet.bags import Merged
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 
 SOURCE = Gaussians()
-FITTED = EMQ().fit(*SOURCE.draw([0.5, 0.5], 1000, rng=0))
+
+
+@cache
+def fitted():
+    return EMQ().fit(*SOURCE.draw([0.5, 0.5], 1000, rng=0))
+
+
 POOL, CODES = SOURCE.draw([0.5, 0.5], 4000, rng=1)
-ROWS = FITTED.represent(POOL)
-PRECOMPUTED = EMQ("precomputed", calibration=None).fit(ROWS, CODES)
+
+
+@cache
+def rows():
+    return fitted().represent(POOL)
+
+
+@cache
+def precomputed():
+    return EMQ("precomputed", calibration=None).fit(rows(), CODES)
 
 
 def batch(p, n, rng):
     positive = rng.binomial(n, p)
-    by_class = [ROWS[c == CODES] for c in (0, 1)]
+    by_class = [rows()[c == CODES] for c in (0, 1)]
     return np.concatenate([rng.choice(by_class[1], positive), rng.choice(by_class[0], n - positive)])
 
 
-SHARES = CC("precomputed").fit(np.repeat([[0.9, 0.1], [0.1, 0.9]], 20, axis=0), np.repeat([0, 1], 20))
+@cache
+def counter():
+    return CC("precomputed").fit(np.repeat([[0.9, 0.1], [0.1, 0.9]], 20, axis=0), np.repeat([0, 1], 20))
 
 
 def drawn(p, n, rng):
@@ -36,7 +53,7 @@ def test_steady_sources_raise_no_alarm_and_shifts_do_within_five_batches():
     rng = np.random.default_rng(0)
     false, delays = 0, []
     for p in (0.02, 0.3, 0.5, 0.9) * 3:
-        monitor = Monitor(PRECOMPUTED)
+        monitor = Monitor(precomputed())
         false += any(monitor.update(batch(p, 500, rng)).alarm for _ in range(60))
         shifted = p + 0.1 if p < 0.5 else p - 0.1
         delays.append(next((at for at in range(1, 10) if monitor.update(batch(shifted, 500, rng)).alarm), 10))
@@ -45,7 +62,7 @@ def test_steady_sources_raise_no_alarm_and_shifts_do_within_five_batches():
 
 
 def test_the_evidence_is_the_bayes_factor_by_hand():
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     for seed in range(2):
         found = monitor.update(batch(0.5, 100, np.random.default_rng(seed)))
     variance = 2 * (400 * monitor.spreads_[0, 1] + 200 * monitor.spreads_[1, 1]) / 600 / 100
@@ -55,7 +72,7 @@ def test_the_evidence_is_the_bayes_factor_by_hand():
 
 
 def test_the_first_batch_is_no_evidence():
-    found = Monitor(PRECOMPUTED).update(ROWS[:50])
+    found = Monitor(precomputed()).update(rows()[:50])
     assert found.evidence == 0
     assert not found.alarm
     assert found.since is None
@@ -67,7 +84,7 @@ def test_batches_in_any_order_give_the_same_course():
     days = {f"2026-03-{day:02d}": batch(0.3 + 0.01 * day, 100 + day, rng) for day in (1, 2, 5, 9)}  # with gaps
     histories = []
     for order in ([0, 1, 2, 3], [0, 3, 1, 2]):
-        monitor = Monitor(PRECOMPUTED, window=4, half_life=2)
+        monitor = Monitor(precomputed(), window=4, half_life=2)
         for at in order:
             monitor.update(list(days.values())[at], date=list(days)[at])
         histories.append(monitor.history())
@@ -83,7 +100,7 @@ def test_batches_in_any_order_give_the_same_course():
 
 def test_a_late_batch_cannot_open_a_change_but_counts_for_its_date():
     rng = np.random.default_rng(0)
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     for at in (1, 2, 4):
         monitor.update(batch(0.3, 300, rng), date=at)
     monitor.update(batch(0.3, 300, rng), date=3)
@@ -95,7 +112,7 @@ def test_tolerance_lets_a_restless_source_be():
     rng = np.random.default_rng(0)
     estimates = {}
     for tolerance in (0.0, 0.1):
-        monitor = Monitor(PRECOMPUTED, tolerance=tolerance)
+        monitor = Monitor(precomputed(), tolerance=tolerance)
         for p in (0.3, 0.45) * 8:
             found = monitor.update(batch(p, 2000, rng))
         estimates[tolerance] = found
@@ -105,7 +122,7 @@ def test_tolerance_lets_a_restless_source_be():
 
 def test_an_alarm_stays_until_the_restart():
     rng = np.random.default_rng(0)
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     for p in [0.3] * 8 + [0.6] * 4:
         found = monitor.update(batch(p, 500, rng))
     assert found.alarm
@@ -122,7 +139,7 @@ def test_an_alarm_stays_until_the_restart():
 
 def test_every_change_is_found_with_the_level_before_and_after_it():
     rng = np.random.default_rng(0)
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     estimates = [monitor.update(batch(p, 500, rng)) for p in [0.24] * 8 + [0.1] * 8 + [0.3] * 8]
     changes = monitor.history().changes
     assert [one.date for one in changes] == [8, 16]
@@ -135,7 +152,7 @@ def test_every_change_is_found_with_the_level_before_and_after_it():
 
 def test_a_large_change_brings_its_own_variance():
     rng = np.random.default_rng(0)
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     for p in [0.01] * 10 + [0.5] * 40:
         monitor.update(batch(p, 300, rng))
     history = monitor.history()
@@ -150,7 +167,7 @@ def test_the_band_holds_most_batches_of_a_steady_source_and_alarms_are_few():
     rng = np.random.default_rng(0)
     inside, false = [], 0
     for trial in range(40):
-        monitor = Monitor(SHARES)
+        monitor = Monitor(counter())
         p, n = (0.1, 0.3, 0.5, 0.8)[trial % 4], int(rng.integers(100, 1000))
         for _ in range(20):
             monitor.update(drawn(p, n, rng))
@@ -163,7 +180,7 @@ def test_the_band_holds_most_batches_of_a_steady_source_and_alarms_are_few():
 
 def test_a_restart_anywhere_leaves_a_course():
     rng = np.random.default_rng(0)
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     monitor.restart(date="2026-01-01")  # before any batch
     for number in range(4):
         monitor.update(batch(0.3, 100, rng), date=f"2026-03-0{1 + number}")
@@ -181,38 +198,38 @@ def test_a_restart_anywhere_leaves_a_course():
 
 
 def test_batches_without_dates_keep_their_numbers_after_a_restart():
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     for _ in range(3):
-        monitor.update(ROWS[:50])
+        monitor.update(rows()[:50])
     monitor.restart(date=99)
-    assert monitor.update(ROWS[:50]).date == 3
+    assert monitor.update(rows()[:50]).date == 3
 
 
 def test_a_monitor_of_version_0_1_goes_on():
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     for _ in range(3):
-        monitor.update(ROWS[:50])
+        monitor.update(rows()[:50])
     monitor.unit_variance_, monitor.resamples_, monitor.since_ = monitor.spreads_[0], 400, 1.0
     for name in ("spreads_", "resampled_", "received_", "changes_", "alarms_"):
         delattr(monitor, name)
-    assert monitor.update(ROWS[:50]).date == 3
+    assert monitor.update(rows()[:50]).date == 3
     assert monitor.history().since is not None
 
 
 def test_a_share_of_nothing_has_a_band_too():
-    found = Monitor(PRECOMPUTED).update(ROWS[(CODES == 0) & (ROWS[:, 1] < 0.05)][:200])
+    found = Monitor(precomputed()).update(rows()[(CODES == 0) & (rows()[:, 1] < 0.05)][:200])
     assert found.estimate[1] == pytest.approx(0, abs=1e-6)
     assert found.upper[1] > 0
 
 
 @pytest.mark.parametrize("when", [date(2026, 3, 1), datetime(2026, 3, 1), pd.Timestamp("2026-03-01"), "2026-03-01"])
 def test_dates_of_every_kind_are_the_same_date(when):
-    assert Monitor(PRECOMPUTED).update(ROWS[:50], date=when).date == np.datetime64("2026-03-01")
+    assert Monitor(precomputed()).update(rows()[:50], date=when).date == np.datetime64("2026-03-01")
 
 
 def test_a_monitor_comes_back_and_goes_on_as_if_nothing_had_happened(tmp_path):
     rng = np.random.default_rng(0)
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     for _ in range(3):
         monitor.update(batch(0.3, 200, rng))
     save(monitor, tmp_path / "monitor")
@@ -222,16 +239,16 @@ def test_a_monitor_comes_back_and_goes_on_as_if_nothing_had_happened(tmp_path):
 
 
 def test_fit_fits_the_quantifier_and_forgets_the_batches():
-    monitor = Monitor(EMQ("precomputed")).fit(ROWS, CODES)
-    monitor.update(ROWS[:50])
-    assert len(monitor.fit(ROWS, CODES).dates_) == 0
+    monitor = Monitor(EMQ("precomputed")).fit(rows(), CODES)
+    monitor.update(rows()[:50])
+    assert len(monitor.fit(rows(), CODES).dates_) == 0
 
 
 def test_large_batches_are_resampled_in_part():
-    monitor = Monitor(PRECOMPUTED)
-    monitor.update(ROWS)
-    small = Monitor(PRECOMPUTED)
-    small.update(ROWS[:1000])
+    monitor = Monitor(precomputed())
+    monitor.update(rows())
+    small = Monitor(precomputed())
+    small.update(rows()[:1000])
     np.testing.assert_allclose(monitor.spreads_, small.spreads_, rtol=0.3)
 
 
@@ -247,26 +264,26 @@ def test_large_batches_are_resampled_in_part():
 )
 def test_bad_settings_are_named(settings, words):
     with pytest.raises(InvalidSetting, match=words):
-        Monitor(PRECOMPUTED, **settings).update(ROWS[:50])
+        Monitor(precomputed(), **settings).update(rows()[:50])
 
 
 def test_bad_batches_are_named():
-    monitor = Monitor(PRECOMPUTED)
+    monitor = Monitor(precomputed())
     with pytest.raises(InvalidBags, match="at least 2"):
-        monitor.update(ROWS[:1])
+        monitor.update(rows()[:1])
     for wrong in ("someday", float("nan"), np.datetime64("NaT"), [2026], True):
         with pytest.raises(InvalidData, match="is not a date"):
-            monitor.update(ROWS[:50], date=wrong)
-    monitor.update(ROWS[:50], date="2026-03-01")
+            monitor.update(rows()[:50], date=wrong)
+    monitor.update(rows()[:50], date="2026-03-01")
     with pytest.raises(InvalidData, match="came with dates, this one with no dates"):
-        monitor.update(ROWS[:50])
+        monitor.update(rows()[:50])
     with pytest.raises(InvalidData, match="this one with numbers as dates"):
-        monitor.update(ROWS[:50], date=3)
+        monitor.update(rows()[:50], date=3)
 
 
 def test_a_monitor_of_weights_counts_batches_by_weight():
     rng = np.random.default_rng(5)
-    monitor, plain = Monitor(SHARES), Monitor(SHARES)
+    monitor, plain = Monitor(counter()), Monitor(counter())
     first, second = drawn(0.5, 200, rng), drawn(0.5, 100, rng)
     for one, weights in ((first, np.full(200, 3.0)), (second, np.full(100, 12.0))):
         found, usual = monitor.update(one, weights=weights), plain.update(one)
@@ -286,7 +303,7 @@ def test_unequal_weights_widen_a_monitors_interval(tmp_path):
     rng = np.random.default_rng(6)
     widths = []
     for deviation in (0.0, 1.5):
-        monitor = Monitor(PRECOMPUTED)
+        monitor = Monitor(precomputed())
         for _ in range(4):
             found = monitor.update(batch(0.4, 400, rng), weights=np.exp(deviation * rng.normal(size=400)))
         widths.append((found.drift.upper - found.drift.lower)[1])

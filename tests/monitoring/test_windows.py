@@ -1,5 +1,7 @@
 """Drift of batches: intervals that include it, a state for every batch, and changes that it may explain."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -11,7 +13,13 @@ from quanet.monitoring.history import Change
 from quanet.monitoring.windows import measure_batch, share_distances
 
 SOURCE = Gaussians()
-FITTED = EMQ().fit(*SOURCE.draw([0.5, 0.5], 2000, rng=0))
+
+
+@cache
+def fitted():
+    return EMQ().fit(*SOURCE.draw([0.5, 0.5], 2000, rng=0))
+
+
 AWAY = np.array([1.0, 1.0])  # the same for both classes
 
 
@@ -19,8 +27,8 @@ def batch(p, n, seed, shift=0.0):
     return SOURCE.draw([1 - p, p], n, rng=seed)[0] + shift * AWAY
 
 
-def monitored(batches, quantifier=FITTED, **settings):
-    monitor = Monitor(quantifier, **settings)
+def monitored(batches, quantifier=None, **settings):
+    monitor = Monitor(quantifier or fitted(), **settings)
     return monitor, [monitor.update(one) for one in batches]
 
 
@@ -53,20 +61,20 @@ def test_the_newest_window_of_the_history_is_the_newest_estimate():
 
 
 def test_small_batches_share_what_is_known_about_their_distance():
-    read = [FITTED.read(batch(0.4, n, seed)) for seed, n in enumerate([20] * 30)]
-    measured = np.array([measure_batch(FITTED, one, Bags([np.arange(20)])) for one in read])
-    shared = share_distances(FITTED, *measured.T, np.full(30, 20))
+    read = [fitted().read(batch(0.4, n, seed)) for seed, n in enumerate([20] * 30)]
+    measured = np.array([measure_batch(fitted(), one, Bags([np.arange(20)])) for one in read])
+    shared = share_distances(fitted(), *measured.T, np.full(30, 20))
     assert measured[:, 0].max() > 0.05  # by chance
     assert shared.max() < 0.6 * measured[:, 0].max()
     assert np.mean(shared) < 0.5 * np.mean(np.maximum(measured[:, 0], 0))
     # One batch alone keeps what exceeds its noise.
-    alone = share_distances(FITTED, *measured[:1].T, np.array([20]))
+    alone = share_distances(fitted(), *measured[:1].T, np.array([20]))
     assert alone[0] == pytest.approx(max(0.0, measured[0, 0] - measured[0, 1]))
 
 
 def test_batches_without_a_distance_are_unknown_and_the_others_are_not():
     distances, deviations = np.array([0.2, np.nan, 0.2]), np.full(3, 1e-4)
-    shared = share_distances(FITTED, distances, deviations, np.full(3, 500))
+    shared = share_distances(fitted(), distances, deviations, np.full(3, 500))
     assert np.isnan(shared).tolist() == [False, True, False]
     monitor, _ = monitored([batch(0.4, 200, seed) for seed in range(3)], window=1)
     monitor.distances_[1] = np.nan

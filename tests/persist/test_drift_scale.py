@@ -12,14 +12,23 @@ from quanet.persist.trust import ARRAYS
 
 NUMBERS, Y = Gaussians().draw([0.5, 0.5], 1100, rng=0)
 TEXTS, CODES = WordBags(length=12, preference=4.0).draw([0.5, 0.5], 1100, rng=0)
-ROWS = EMQ().fit(NUMBERS, Y).read(NUMBERS).values
-WITH_FEATURES = np.hstack([ROWS, NUMBERS])
+
+
+def rows():
+    """Posteriors of the numbers."""
+    return EMQ().fit(NUMBERS, Y).read(NUMBERS).values
+
+
 KINDS = {
-    "texts": (EMQ, TEXTS, CODES),
-    "numbers": (EMQ, NUMBERS, Y),
-    "precomputed": (lambda: EMQ("precomputed"), ROWS, Y),
-    "network": (lambda: QuaNet("precomputed", max_epochs=1, device="cpu"), WITH_FEATURES, Y),
-    "search": (lambda: GridSearchQ(EMQ(), {"calibration": ["bcts"]}), NUMBERS, Y),
+    "texts": (EMQ, lambda: TEXTS, CODES),
+    "numbers": (EMQ, lambda: NUMBERS, Y),
+    "precomputed": (lambda: EMQ("precomputed"), rows, Y),
+    "network": (
+        lambda: QuaNet("precomputed", max_epochs=1, device="cpu"),
+        lambda: np.hstack([rows(), NUMBERS]),
+        Y,
+    ),
+    "search": (lambda: GridSearchQ(EMQ(), {"calibration": ["bcts"]}), lambda: NUMBERS, Y),
 }
 
 
@@ -29,7 +38,8 @@ def first(X, n=150):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_scale_and_the_intervals_come_back(kind, tmp_path):
-    make, X, y = KINDS[kind]
+    make, data, y = KINDS[kind]
+    X = data()
     fitted = make().fit(X, y)
     save(fitted, tmp_path / "model")
     loaded = load(tmp_path / "model")

@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,16 @@ from quanet.persist.load import facts_of
 from quanet.persist.trust import canonical_json
 
 X, CODES = Gaussians(distance=2.0).draw([0.4, 0.6], 60, rng=0)
-FITTED = EMQ().fit(X, np.array(["no", "yes"])[CODES])
+
+
+@cache
+def fitted():
+    return EMQ().fit(X, np.array(["no", "yes"])[CODES])
 
 
 @pytest.fixture
 def model(tmp_path):
-    save(FITTED, tmp_path / "model")
+    save(fitted(), tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -221,14 +226,14 @@ def test_what_is_no_estimator_is_not_saved(tmp_path):
 
 
 def test_folders_above_are_made_and_names_may_be_strings(tmp_path):
-    save(FITTED, str(tmp_path / "a" / "b"))
+    save(fitted(), str(tmp_path / "a" / "b"))
     assert load(str(tmp_path / "a" / "b")).predict(X).shape == (2,)
 
 
 def test_an_empty_folder_is_filled_and_a_link_followed(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "model")
-    save(FITTED, tmp_path / "link")
+    save(fitted(), tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert load(tmp_path / "model").predict(X).shape == (2,)
 
@@ -236,16 +241,16 @@ def test_an_empty_folder_is_filled_and_a_link_followed(tmp_path):
 def test_a_folder_of_other_things_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InvalidSetting, match="not empty and is not a quanet model"):
-        save(FITTED, tmp_path)
+        save(fitted(), tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
     with pytest.raises(InvalidSetting, match="is a file"):
-        save(FITTED, tmp_path / "thesis.tex")
+        save(fitted(), tmp_path / "thesis.tex")
 
 
 def test_a_model_among_other_things_is_refused(model):
     (model / "thesis.tex").write_text("years of work")
     with pytest.raises(InvalidSetting, match=r"also contains thesis\.tex"):
-        save(FITTED, model)
+        save(fitted(), model)
 
 
 def test_a_model_is_replaced_as_a_whole(model):
@@ -302,13 +307,13 @@ def test_a_failure_where_no_model_was_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(room, "write_new", fail)
     with pytest.raises(OSError, match="No space"):
-        save(FITTED, tmp_path / "model")
+        save(fitted(), tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_copied_folder_loads(model, tmp_path):
     shutil.copytree(model, tmp_path / "copy")
-    np.testing.assert_array_equal(load(tmp_path / "copy").predict(X), FITTED.predict(X))
+    np.testing.assert_array_equal(load(tmp_path / "copy").predict(X), fitted().predict(X))
 
 
 def test_saving_changes_nothing_in_the_quantifier(tmp_path):
@@ -322,7 +327,7 @@ def test_saving_changes_nothing_in_the_quantifier(tmp_path):
 
 def test_results_are_finite_numbers(tmp_path):
     with pytest.raises(InvalidSetting, match="AE = nan"):
-        save(FITTED, tmp_path / "model", results={"AE": float("nan")})
+        save(fitted(), tmp_path / "model", results={"AE": float("nan")})
 
 
 def test_a_file_that_cannot_be_read_is_named(model):
@@ -360,14 +365,14 @@ def test_the_card_leaves_out_what_is_not_known(model):
 
 def test_facts_are_kept_and_read_without_loading(tmp_path):
     facts = {"text": "review", "counts": {"no": 24, "yes": 36}, "files": ["a.csv"]}
-    save(FITTED, tmp_path / "model", data="Sixty.", facts=facts)
+    save(fitted(), tmp_path / "model", data="Sixty.", facts=facts)
     for part in (tmp_path / "model").glob("*.s*"):
         part.unlink()  # so that nothing could be loaded
     found = facts_of(tmp_path / "model")
     assert {name: found[name] for name in facts} == facts
     assert found["data"] == "Sixty."
     with pytest.raises(InvalidSetting, match="facts must be names, numbers, lists and mappings"):
-        save(FITTED, tmp_path / "other", facts={"array": np.ones(2)})
+        save(fitted(), tmp_path / "other", facts={"array": np.ones(2)})
 
 
 def test_a_model_without_facts_has_none(model):

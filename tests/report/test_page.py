@@ -19,7 +19,7 @@ from quanet.report.evaluate import summarize_evaluation
 from quanet.report.monitor import summarize_history
 from quanet.report.palette import DARK, LIGHT, SERIES, contrast
 from quanet.report.predict import summarize_shares
-from quanet.report.render import check_report, to_html, to_markdown, to_report_json, write_report
+from quanet.report.render import check_report, draw_chart, to_html, to_markdown, to_report_json, write_report
 from quanet.report.summary import Section, Summary
 from tests.report.made_answers import (
     ALARM,
@@ -222,7 +222,7 @@ def test_colours_can_be_read_on_their_page():
 def test_a_picture_has_the_pages_colours_alone(summaries):
     for section in summaries["products in months"].sections:
         for chart in section.charts:
-            tags = "".join(re.findall(r"<[^>]*>", page._svg(chart, narrow=False) + page._svg(chart, narrow=True)))
+            tags = "".join(re.findall(r"<[^>]*>", "".join(draw_chart(chart).values())))
             assert set(re.findall(r"#[0-9a-f]{6}\b", tags)) == set()
             assert "var(--blue)" in tags
             assert "font-family" not in tags

@@ -114,8 +114,9 @@ def test_panels_are_for_what_is_not_time_largest_first():
     assert sizes == sorted(sizes, reverse=True)
     assert [panel.title for panel in grid.panels] == [series.title for series in found]
     for panel, series in zip(grid.panels, found, strict=True):
-        [line] = panel.lines
+        line, counted = panel.lines
         np.testing.assert_allclose(line.y, shares.interval.estimate[series.positions, 1])
+        np.testing.assert_allclose(counted.y, shares.counted[series.positions, 1])
         assert (np.diff(line.x) > np.timedelta64(0)).all()
     assert grid.mark is not None
     assert grid.mark[0] == pytest.approx(shares.total.estimate[1])

@@ -9,16 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quanet import ACC, EMQ, Bags, Gaussians, HDx
+from quanet import ACC, EMQ, PACC, Bags, Gaussians, HDx, KDEyML
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
 from quanet.errors import InvalidData
-from quanet.state import kept_texts, layout
+from quanet.state import arrow_file, kept_rows, kept_texts, layout
 from quanet.state.arrow_file import from_bytes, load_state, save_state, to_bytes
 from quanet.state.batch_reader import BatchReader
 from quanet.state.fixed_point import FINE, LIMBS, FixedPoint
+from quanet.state.kept_rows import KeptRows, Rows
 from quanet.state.kept_texts import KeptTexts
+from quanet.state.lattice import coarsest, lattice_cells
 from quanet.state.layout import Layout
 from quanet.state.state import Accumulator, State
 from quanet.state.state_reading import reading_of
@@ -147,6 +149,42 @@ def test_means_of_cells_are_exact_and_methods_that_read_them_are_close(table):
     np.testing.assert_allclose(found.estimate[0], quantifier.predict(X), atol=1e-3)  # counts are rounded to repeat rows
 
 
+@given(st.integers(3, 40), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_a_group_has_the_finest_cells_that_are_few_enough(cap, seed):
+    k = 2
+    values = np.random.default_rng(seed).dirichlet(np.full(k, 0.3), size=200).astype(np.float32)
+    groups = np.arange(200, dtype=np.int32) % 2
+    rows = Layout(k, k, (1 / k,) * k, weighted=False, smooth=True)
+    kept = KeptRows.merged([KeptRows.of(rows, Rows(groups, values, None), 2)], cap)
+    cells = lattice_cells(values)
+    for group, level in enumerate(kept.levels.tolist()):
+        of_group = cells[groups == group]
+        sizes = [len(np.unique(of_group >> np.uint64(at))) for at in range(coarsest(k) + 1)]
+        assert level == next(at for at, size in enumerate(sizes) if size <= cap)
+        assert (kept.cells.groups == group).sum() == sizes[level]
+    assert kept.cells.counts.sum() == 200
+
+
+@pytest.mark.parametrize("weight", [None, "views"])
+def test_rows_become_cells_block_by_block(quantifier, table, monkeypatch, weight):
+    state = State.merge(states_of(reader(quantifier, weight=weight), table, 3, np.random.default_rng(8)))
+    monkeypatch.setattr(layout, "ALL_SMOOTH_ROWS", 90)
+    monkeypatch.setattr(layout, "SMOOTH_ROWS", 30)
+    whole = to_bytes(state.as_one()), to_bytes(state)
+    monkeypatch.setattr(kept_rows, "BLOCK", 16)
+    assert (to_bytes(state.as_one()), to_bytes(state)) == whole
+
+
+def test_rows_with_equal_values_are_in_order_of_their_weights():
+    rng = np.random.default_rng(9)
+    values = np.repeat(rng.random((20, 2)).astype(np.float32), 5, axis=0)
+    rows = Rows(np.zeros(100, dtype=np.int32), values, rng.random(100))
+    first, again = rows.in_order(), rows.take(rng.permutation(100)).in_order()
+    assert np.array_equal(first.values, again.values)
+    assert np.array_equal(first.weights, again.weights)
+
+
 @pytest.mark.usefixtures("small_cap")
 def test_features_are_sampled_by_their_hash_and_the_interval_is_wider(table):
     quantifier = HDx().fit(*Gaussians().draw([0.5, 0.5], 600, rng=0))
@@ -160,6 +198,44 @@ def test_features_are_sampled_by_their_hash_and_the_interval_is_wider(table):
     means = np.average(reading.instances.values[bags.members[0]], axis=0, weights=bags.weights[bags.members[0]])
     exact = quantifier.read(used[["x0", "x1"]].to_numpy(dtype=float)).values.mean(axis=0)
     np.testing.assert_allclose(means, exact, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 600, rng=0)
+    new, _ = Gaussians(k=3).draw([0.7, 0.2, 0.1], 4000, rng=1)
+    return X, y, pd.DataFrame({f"x{at}": column for at, column in enumerate(new.T)} | {"kind": "a"}).astype(object)
+
+
+@pytest.mark.parametrize("method", [EMQ, KDEyML, PACC])
+def test_a_sample_has_the_scores_of_the_methods_own_likelihood(three_classes, monkeypatch, method):
+    monkeypatch.setattr(Layout, "most_rows", lambda *_: 1000)
+    X, y, table = three_classes
+    quantifier, rng = method().fit(X, y), np.random.default_rng(8)
+    columns = InputColumns(features=tuple(f"x{at}" for at in range(X.shape[1])))
+    read = BatchReader(quantifier, columns, keys=KEYS, model="digest")
+    assert bytes_of(states_of(read, table, 1, rng)) == bytes_of(states_of(read, table, 7, rng))
+    state = State.merge(states_of(read, table, 3, rng))
+    assert state.header.layout.likelihoods == (method is not PACC)
+    assert state.header.layout.inputs == 3
+    reading = reading_of(state, quantifier)
+    assert len(reading.codes) == 1000
+    assert reading.bags().sizes.tolist() == [4000]
+    exact = quantifier.predict(table[list(columns.features)].to_numpy(dtype=float))
+    found = quantifier.aggregate_bags(quantifier.rows(reading.instances.values), reading.bags())[0]
+    np.testing.assert_allclose(found, exact, atol=2e-3)  # a plain sample errs by .02
+    interval = quantifier.predict_interval_bags(reading.instances, reading.bags())
+    assert 0 < interval.width.max() < 0.3
+
+
+def test_sums_of_a_sample_are_posteriors_at_fixed_prevalences():
+    rows = Layout(3, 3, (0.5, 0.25, 0.25), weighted=False, smooth=True)
+    posteriors = np.random.default_rng(0).dirichlet(np.ones(3), size=50)
+    known = rows.control_variates(posteriors)
+    assert known.shape == (50, rows.controls)
+    assert ((known >= 0) & (known <= 1)).all()
+    uniform = posteriors / np.array([0.5, 0.25, 0.25])
+    np.testing.assert_allclose(known[:, 6], uniform[:, 1] / uniform.sum(axis=1))
 
 
 def test_how_many_rows_are_kept_falls_with_the_number_of_groups():
@@ -194,7 +270,7 @@ def test_empty_partitions_count_their_rows(quantifier, table):
         reading_of(State.merge([empty, missing]), quantifier, "file.csv")
 
 
-def test_a_file_is_complete_or_refused(quantifier, table, tmp_path):
+def test_a_file_is_complete_or_refused(quantifier, table, tmp_path, monkeypatch):
     state = reader(quantifier)(table, partition="1")
     path = tmp_path / "day.arrow"
     save_state(state, path)
@@ -204,6 +280,11 @@ def test_a_file_is_complete_or_refused(quantifier, table, tmp_path):
         load_state(path)
     with pytest.raises(InvalidData, match="cannot be read"):
         load_state(tmp_path / "missing.arrow")
+    monkeypatch.setattr(arrow_file, "VERSION", 1)
+    save_state(state, path)
+    monkeypatch.undo()
+    with pytest.raises(InvalidData, match=r"day\.arrow is a state of version 1; this quanet reads version 2\. Read"):
+        load_state(path)
     with pytest.raises(InvalidData, match="is not a state"):
         from_bytes(b"text,label\n", "new.csv")
 

@@ -1,6 +1,7 @@
 """Intervals for shares of weights: as wide as the effective size says, whatever the kind."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,7 +15,13 @@ from quanet.uncertainty.sampling import sampling_sizes
 SOURCE = Gaussians(distance=2.5)
 X, Y = SOURCE.draw([0.5, 0.5], 600, rng=0)
 POOL, CODES = SOURCE.draw([0.6, 0.4], 400, rng=1)
-FITTED = {kind.__name__: kind().fit(X, Y) for kind in (ACC, PACC, EMQ)}
+
+
+@cache
+def fitted_ones():
+    return {kind.__name__: kind().fit(X, Y) for kind in (ACC, PACC, EMQ)}
+
+
 KINDS = ("closed", "conformal", "bootstrap", "bayes")
 SKEWED = np.random.default_rng(2).lognormal(sigma=1.0, size=400)
 MEMBERS = np.arange(400).reshape(4, 100)
@@ -29,7 +36,7 @@ def ends(fitted, bags, **options):
 @pytest.mark.parametrize("name", ["PACC", "EMQ"])
 def test_equal_weights_are_none_bit_for_bit(name, method):
     options = {"method": method, "resamples": 100}
-    none, equal = (ends(FITTED[name], Bags(MEMBERS, weights=w), **options) for w in (None, np.full(400, 0.3)))
+    none, equal = (ends(fitted_ones()[name], Bags(MEMBERS, weights=w), **options) for w in (None, np.full(400, 0.3)))
     np.testing.assert_array_equal(none, equal)
 
 
@@ -39,7 +46,7 @@ def test_intervals_are_as_wide_as_those_of_the_effective_size(method):
     weights = np.where(np.arange(400) % 4 == 0, 1.0, 0.02)  # nearly all weight is on one in four
     widths = []
     for bags in (Bags([np.arange(400)], weights=weights), Bags([np.arange(0, 400, 4)])):
-        found = quanet.predict_interval_bags(FITTED["EMQ"], POOL, bags, **options)
+        found = quanet.predict_interval_bags(fitted_ones()["EMQ"], POOL, bags, **options)
         widths.append(found.width[0, 1])
     assert bags.effective_sizes == 100
     assert widths[0] == pytest.approx(widths[1], rel=0.15)
@@ -48,22 +55,22 @@ def test_intervals_are_as_wide_as_those_of_the_effective_size(method):
 @pytest.mark.parametrize("name", ["ACC", "EMQ"])
 def test_an_instance_of_weight_0_is_absent(name):
     weights = np.where(np.arange(400) < 30, 0.0, SKEWED)
-    all_of_them = ends(FITTED[name], Bags([np.arange(400)], weights=weights))
-    without = ends(FITTED[name], Bags([np.arange(30, 400)], weights=SKEWED))
+    all_of_them = ends(fitted_ones()[name], Bags([np.arange(400)], weights=weights))
+    without = ends(fitted_ones()[name], Bags([np.arange(30, 400)], weights=SKEWED))
     np.testing.assert_allclose(all_of_them, without, atol=1e-9)
 
 
 @pytest.mark.parametrize("method", KINDS)
 def test_a_weighted_bag_never_depends_on_its_neighbours(method):
     options = {"method": method, "resamples": 100, "drift": False}
-    together = ends(FITTED["EMQ"], Bags(MEMBERS, weights=SKEWED), **options)
-    first = ends(FITTED["EMQ"], Bags(MEMBERS[:1], weights=SKEWED), **options)
+    together = ends(fitted_ones()["EMQ"], Bags(MEMBERS, weights=SKEWED), **options)
+    first = ends(fitted_ones()["EMQ"], Bags(MEMBERS[:1], weights=SKEWED), **options)
     # Draws depend on the sign of an eigenvector, which a platform may choose otherwise for a stack.
     np.testing.assert_allclose(together[:, :1], first, atol=0.01 if method == "bayes" else 1e-9)
 
 
 def test_one_bag_many_bags_and_a_search_agree():
-    fitted = FITTED["PACC"]
+    fitted = fitted_ones()["PACC"]
     one = fitted.predict_interval(POOL, weights=SKEWED)
     many = fitted.predict_interval_bags(POOL, Bags([np.arange(400)], weights=SKEWED)).of_bag(0)
     np.testing.assert_array_equal(one.lower, many.lower)
@@ -83,13 +90,13 @@ def test_the_plain_count_by_hand():
 
 
 def test_one_dominating_weight_leaves_any_share_possible():
-    found = FITTED["EMQ"].predict_interval(POOL[:50], weights=[1e9, *[1] * 49], drift=False)
+    found = fitted_ones()["EMQ"].predict_interval(POOL[:50], weights=[1e9, *[1] * 49], drift=False)
     np.testing.assert_array_equal([found.lower, found.upper], [[0, 0], [1, 1]])
     assert "nearly all of the weight" in str(found.notes)
 
 
 def test_large_weights_of_one_class_count_as_fewer_instances():
-    fitted, rng = FITTED["EMQ"], np.random.default_rng(3)
+    fitted, rng = fitted_ones()["EMQ"], np.random.default_rng(3)
     pool, codes = SOURCE.draw([0.9, 0.1], 2000, rng=4)
     bags = Bags(np.arange(2000)[None])
     request = IntervalRequest(
@@ -125,6 +132,6 @@ def test_large_weights_of_one_class_count_as_fewer_instances():
     ],
 )
 def test_weights_are_checked(weights, message):
-    for call in (FITTED["EMQ"].predict, lambda X, w: FITTED["EMQ"].predict_interval(X, weights=w)):
+    for call in (fitted_ones()["EMQ"].predict, lambda X, w: fitted_ones()["EMQ"].predict_interval(X, weights=w)):
         with pytest.raises(InvalidData, match=message):
             call(POOL, weights)

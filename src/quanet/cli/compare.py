@@ -9,7 +9,6 @@ import typer
 
 from quanet.cli.class_options import check_class, check_names, name_classes
 from quanet.cli.console import (
-    TRAINING_PARTS,
     command_settings,
     duration,
     exit_on_signals,
@@ -41,6 +40,7 @@ from quanet.cli.options import (
     split_names,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, parse_protocol
+from quanet.progress import TRAINING_PARTS
 
 if TYPE_CHECKING:
     from quanet.workflows.compare import MethodOutcome, SharedData

@@ -2,8 +2,7 @@
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
-from quanet.cli.group_files import open_files
-from quanet.cli.model_folder import describe_model, load_model
+from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
     AnswerFormat,
     By,
@@ -57,7 +56,9 @@ def diagnose(
     from quanet.data.addresses import without_credentials
     from quanet.report.diagnose import summarize_trust
     from quanet.workflows.diagnose import judge_trust
+    from quanet.workflows.group_files import open_files
     from quanet.workflows.merge import is_state
+    from quanet.workflows.model_inputs import describe_model
     from quanet.workflows.predict import estimate_shares
 
     check_level(level)
@@ -70,7 +71,7 @@ def diagnose(
         data = open_files(
             quantifier, facts, files, keys, text=text, weight=weight, date_format=date_format, encoding=encoding
         )
-        reading = data.read()
+        reading = read_files(data)
         with progress("Checking"):
             shares = estimate_shares(
                 quantifier,

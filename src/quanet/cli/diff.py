@@ -9,7 +9,7 @@ import typer
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
-from quanet.cli.model_folder import describe_model, find_inputs, load_model, read_grouped
+from quanet.cli.model_folder import load_model, read_grouped
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -34,6 +34,7 @@ from quanet.cli.options import (
     check_outputs,
     choose_format,
     parse_keys,
+    split_names,
 )
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def diff(
     """
     from quanet.report.diff import summarize_differences
     from quanet.workflows.diff import compare_groups
+    from quanet.workflows.model_inputs import describe_model
 
     check_level(level)
     form = choose_format(form, output)
@@ -130,7 +132,7 @@ def diff(
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
-        columns: dict[str, Any] = {"text": text, "features": features, "weight": weight}
+        columns: dict[str, Any] = {"text": text, "features": split_names(features), "weight": weight}
         reading, name = _read(quantifier, facts, files, keys, date_format, encoding, columns)
         with progress("Comparing"):
             found = compare_groups(
@@ -186,6 +188,7 @@ def _read(
     """The instances with their groups, and the name of the data: one source if grouped, else one for every file."""
     from quanet.data.streams import TableSource
     from quanet.workflows.diff import join_readings
+    from quanet.workflows.model_inputs import find_inputs
 
     readings = []
     for part in [files] if keys else [[one] for one in files]:

@@ -16,8 +16,7 @@ from quanet.cli.console import (
     write_report,
     write_table,
 )
-from quanet.cli.labels import settle_labels
-from quanet.cli.model_folder import describe_model, find_inputs, load_model, read_grouped
+from quanet.cli.model_folder import load_model, read_grouped
 from quanet.cli.options import (
     OUTPUT,
     AnswerFormat,
@@ -91,7 +90,8 @@ def evaluate(
     from quanet.report.evaluate import bag_rows, summarize_evaluation
     from quanet.workflows.drawing import draw_bags
     from quanet.workflows.evaluate import evaluate_model
-    from quanet.workflows.labelled import labels_in
+    from quanet.workflows.labelled import labels_in, settle_labels
+    from quanet.workflows.model_inputs import describe_model
 
     options.check_level(level)
     drawing = parse_protocol(protocol, bag_size, repeats)
@@ -135,6 +135,7 @@ def _columns(
 ) -> tuple["InputColumns", str]:
     """The columns of instances and of labels, which are none of the `others`."""
     from quanet.data.columns import find_label
+    from quanet.workflows.model_inputs import find_inputs
 
     inputs = find_inputs(source, facts, text, exclude=[one for one in (label, *others) if one])
     trained_on = facts.get("label") if facts.get("label") in source.columns else None

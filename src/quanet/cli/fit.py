@@ -2,8 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -213,45 +211,19 @@ def build_quantifier(
     method: str | None, settings: Sequence[str], classifier: str | None, *, seed: int, device: str | None
 ) -> "Quantifier":
     """The quantifier, not yet fitted; a wrong name or value is a usage error."""
-    import quanet
-    from quanet.base import Quantifier
-    from quanet.catalogue.build import make, prepare
-    from quanet.errors import InvalidPart
+    from quanet.errors import InvalidPart, InvalidSetting
+    from quanet.workflows.fit import DEFAULT_WITHOUT_TORCH, default_method, new_quantifier
 
     if method is None:
-        method = "QuaNet" if find_spec("torch") else "EMQ"
-        if method == "EMQ":
+        method = default_method()
+        if method == DEFAULT_WITHOUT_TORCH:
             note("Method: EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'.")
-    part: dict[str, Any] = {"kind": _exact_name(method, quanet.__all__, "--method")}
-    if classifier is not None:
-        part["classifier"] = {"kind": _exact_name(classifier, quanet.__all__, "--classifier")}
-    part |= dict(_setting(one) for one in settings)
+    options = dict(_setting(one) for one in settings)
     try:
-        made = prepare(make(part), seed=seed, device=device, shared=False)
-    except InvalidPart as error:
-        raise typer.BadParameter(str(error), param_hint=_option_at_fault(error.word, method, classifier)) from error
-    chosen = getattr(made, "classifier", None)
-    if classifier is not None and (isinstance(chosen, Quantifier) or not hasattr(chosen, "predict")):
-        raise typer.BadParameter(f"{brief(classifier)} is not a classifier.", param_hint="--classifier")
-    if not isinstance(made, Quantifier):
-        raise typer.BadParameter(
-            f"{brief(method)} does not estimate shares. `quanet methods` lists the methods.",
-            param_hint="--method",
-        )
-    return made
-
-
-def _exact_name(name: str, known: Sequence[str], option: str) -> str:
-    """A name in the case of the code: EMQ for emq."""
-    if ":" in name:  # a class of another package
-        return name
-    first, dot, rest = name.partition(".")
-    lowered = {one.lower(): one for one in known}
-    if first.lower() not in lowered:
-        near = get_close_matches(first.lower(), lowered, n=1)
-        hint = f" Did you mean {lowered[near[0]]}?" if near else ""
-        raise typer.BadParameter(f"Unknown name {brief(first)}.{hint} `quanet methods` lists all.", param_hint=option)
-    return lowered[first.lower()] + dot + rest
+        return new_quantifier(method, options, classifier, seed=seed, device=device)
+    except InvalidSetting as error:
+        word = error.word if isinstance(error, InvalidPart) else ""
+        raise typer.BadParameter(str(error), param_hint=_option_at_fault(word, method, classifier)) from error
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quanet.cli.labels import settle_labels
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -59,6 +57,7 @@ def settle_tables(
     Names given with --names, by label, are replaced by the labels.
     """
     from quanet.data.columns import spellings
+    from quanet.workflows.labelled import settle_labels
 
     there = [one for one in tables if one is not None]
     known = spellings([label for one in there for label in one.human]).values() if normalize else ()

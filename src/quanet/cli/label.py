@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_table
-from quanet.cli.model_folder import find_inputs, load_model, read_grouped
+from quanet.cli.model_folder import load_model, read_grouped
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -111,6 +111,7 @@ def plan(
     from quanet.data.streams import TableSource
     from quanet.report.label import summarize_plan
     from quanet.workflows.label import plan_source
+    from quanet.workflows.model_inputs import find_inputs
 
     check_level(level)
     share = _check_width(width, number)

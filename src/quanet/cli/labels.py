@@ -1,44 +1,15 @@
-"""Read labelled rows, and unify or report variants of labels."""
+"""Read labelled rows of two files, with a note on rows that are skipped."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from quanet.cli.console import note, warn
+from quanet.cli.console import note
 
 if TYPE_CHECKING:
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
     from quanet.data.streams import TableSource
     from quanet.workflows.labelled import Labelled, LabelledPool
-
-
-def settle_labels(
-    names: Sequence[Any], *, normalize: bool, known: Iterable[Any] = (), given: Mapping[str, str] | None = None
-) -> list[Any]:
-    """Labels with one spelling for all variants if `normalize`; otherwise a warning names the variants.
-
-    Parameters
-    ----------
-    names : labels as they were read; None if missing.
-    normalize : True to merge variants.
-    known : classes of a model; their spelling is used.
-    given : names given with --names, by label: they are replaced by the labels.
-    """
-    from quanet.data.class_names import as_labels_written
-    from quanet.data.columns import describe_variants, label_variants, spellings
-
-    classes = [*known, *(given or {}).values()]
-    everything = [*names, *classes]
-    if not normalize:
-        variants = describe_variants(everything)
-        if variants:
-            warn(f"{variants} If so, use --normalize-labels.")
-        return as_labels_written(names, given or {})
-    spelling = spellings(names, classes)
-    for group in label_variants(everything):
-        used = spelling.get(group[0], group[0])
-        note(f"Labels merged into {used!r}: {', '.join(repr(one) for one in group if one != used)}")
-    return as_labels_written((spelling.get(name, name) for name in names), given or {})
 
 
 def labelled_pools(
@@ -55,7 +26,7 @@ def labelled_pools(
     from dataclasses import replace
 
     from quanet.data.columns import label_name
-    from quanet.workflows.labelled import read_labelled, read_pool
+    from quanet.workflows.labelled import read_labelled, read_pool, settle_labels
 
     inputs, label, description = columns
     note(description)

@@ -14,10 +14,10 @@ import typer
 from typer.core import TyperGroup
 
 from quanet import __version__
-from quanet.cli import datasets, experiment, label
+from quanet.cli import datasets, experiment, label, token
 from quanet.cli.check import check
 from quanet.cli.compare import compare
-from quanet.cli.console import configure, console, one_line, print_error, problems, warnings_as_lines
+from quanet.cli.console import configure, console, print_error, problems, warnings_as_lines
 from quanet.cli.correct import correct
 from quanet.cli.demo import demo
 from quanet.cli.diagnose import diagnose
@@ -30,6 +30,8 @@ from quanet.cli.methods import methods
 from quanet.cli.monitor import monitor
 from quanet.cli.predict import predict
 from quanet.cli.refine import refine
+from quanet.cli.serve import serve
+from quanet.cli.worker import worker
 from quanet.errors import QuanetError
 from quanet.files import parse_toml
 
@@ -88,8 +90,12 @@ class Commands(TyperGroup):
             try:
                 ctx.default_map = read_config(Path.cwd(), self)
             except ValueError as error:
-                ctx.fail(one_line(str(error)))
-        return super().parse_args(ctx, args)
+                _end_with_usage_error(str(error), ctx)
+        try:
+            return super().parse_args(ctx, args)
+        except USAGE_ERROR as error:
+            _explain(error, ctx)
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; turn errors into one line on standard error and an exit code."""
@@ -99,7 +105,7 @@ class Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except USAGE_ERROR as error:
-            error.ctx = error.ctx or ctx  # so that the message shows the usage
+            _explain(error, ctx)
             raise
         except QuanetError as error:
             print_error(str(error))
@@ -116,6 +122,18 @@ class Commands(TyperGroup):
         except MemoryError as error:
             print_error("Not enough memory. Use fewer rows, a smaller --bag-size or --repeats, or another method.")
             raise typer.Exit(1) from error
+
+
+def _explain(error: Any, ctx: Any) -> None:
+    """End with a usage error in one line; return if it only asks for the help."""
+    if error.format_message() and not type(error).__name__.startswith("NoArgs") and not ctx.resilient_parsing:
+        _end_with_usage_error(error.format_message(), error.ctx or ctx)
+
+
+def _end_with_usage_error(message: str, ctx: Any) -> None:
+    end = "" if message.endswith((".", "?")) else "."
+    print_error(f"{message}{end} See {ctx.command_path} --help.")
+    raise typer.Exit(2)
 
 
 def _add_general_options(command: Any, path: str) -> None:
@@ -214,6 +232,7 @@ GOALS: dict[str, tuple[Any, ...]] = {
     "Check and trust": (check, diagnose, evaluate),
     "Labels and judges": (label.app, refine, correct),
     "Watch": (monitor,),
+    "Serve": (serve, worker, token.app),
     "Research": (compare, experiment.app, methods, datasets.app),
     "More": (info, demo),
 }

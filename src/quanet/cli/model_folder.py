@@ -1,61 +1,82 @@
 """Load a model folder, and read what the model needs from a file."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quanet.cli.class_options import check_names, name_classes
+import typer
+
+from quanet.cli.class_options import check_names
 from quanet.cli.console import note, progress
-from quanet.cli.options import split_names
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
     from quanet.data.streams import TableSource
+    from quanet.engines.reading_run import EngineChoice
     from quanet.state.grouped_inputs import GroupedInputs
+    from quanet.workflows.group_files import GroupFiles
 
 
 def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quantifier", dict[str, Any]]:
-    """The quantifier in a model folder, and the facts saved with it.
+    """The quantifier in a model folder, and the facts saved with it; see `quanet.workflows.model_inputs.load_model`.
 
-    Its classes have the names given with --names, or else those saved by `quanet fit --names`. They are also in the
-    facts as "class_names" (`ClassNames`): ``shown`` turns labels of a file into these names, ``find`` checks --class.
-    "digest" identifies the model.
+    An unknown label in --names is a usage error.
     """
-    from quanet.base import Quantifier
-    from quanet.errors import InvalidModel
-    from quanet.persist.load import facts_of, load, model_digest
+    from quanet.errors import InvalidSetting
+    from quanet.workflows import model_inputs
 
     given = check_names(names)
-    facts = facts_of(folder)
-    loaded = load(folder)
-    hashes = getattr(loaded, "training_hashes_", None)
-    loaded = getattr(loaded, "quantifier_", loaded)  # the one that a search has selected
-    if hashes is not None:
-        loaded.training_hashes_ = hashes
-    if not isinstance(loaded, Quantifier):
-        raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
-    facts["digest"] = model_digest(folder)
-    facts["class_names"] = name_classes(loaded.classes_, given, facts.get("names"))
-    return facts["class_names"].rename(loaded), facts
+    try:
+        return model_inputs.load_model(folder, given)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--names") from None
 
 
-def find_inputs(
-    source: "TableSource",
-    facts: dict[str, Any],
-    text: str | None,
-    features: list[str] | None = None,
+def read_files(
+    data: "GroupFiles",
     *,
-    exclude: Sequence[str] = (),
-) -> "InputColumns":
-    """The columns given, or those the model was trained on, or the only text column that is not excluded."""
-    from quanet.workflows.model_inputs import choose_inputs
+    missing: str = "no group",
+    engine: "EngineChoice | None" = None,
+    save: Path | None = None,
+) -> "GroupedInputs":
+    """The instances of files by group, with a note on how many rows there are.
 
-    inputs, found = choose_inputs(source, facts, text, split_names(features), exclude=exclude)
-    if found:
-        note(found)
-    return inputs
+    Parameters
+    ----------
+    data : the files.
+    missing : what the note calls rows without a group.
+    engine : which processes read the tables; None: this one.
+    save : where to save the state.
+    """
+    from quanet.state.arrow_file import save_state
+    from quanet.state.state_reading import reading_of
+
+    size = data.source.size if data.source is not None and not data.states else None
+    with progress(f"Reading {data.name}", size) as update:
+        state = data.state(engine=engine, follow=_show_rows(update))
+    reading = reading_of(state, data.reader.quantifier, data.name)
+    note_rows(reading, state.rows, missing=missing)
+    if save is not None:
+        written = save_state(state, save)
+        note(f"State: {save} ({written / 1e6:,.1f} MB)")
+    return reading
+
+
+def _show_rows(update: Callable[..., None]) -> "Callable[[TableSource, int, int], None]":
+    """What moves a progress bar, with the rows and their rate since it started."""
+    started = time.monotonic()
+    first: int | None = None
+
+    def follow(source: "TableSource", done: int, rows: int) -> None:
+        nonlocal first
+        first = rows if first is None else first
+        rate = (rows - first) / max(time.monotonic() - started, 0.1)
+        update(done, f"Reading {source.name}: {rows:,} rows, {rate:,.0f} per second", of=source.size)
+
+    return follow
 
 
 def read_grouped(
@@ -97,13 +118,3 @@ def note_rows(reading: "GroupedInputs", rows: int, name: str = "", *, missing: s
     note(f"{name}{reading.total:,} of {rows:,} rows{groups}{': ' + skipped if skipped else ''}")
     if reading.without_weight:
         note(f"{reading.without_weight:,} rows have weight 0 in column {reading.weight!r} and do not count.")
-
-
-def describe_model(folder: Path, facts: dict[str, Any], quantifier: "Quantifier") -> dict[str, Any]:
-    """Facts about a model that an answer repeats."""
-    known = {"folder": str(folder), "method": type(quantifier).__name__, "saved": facts.get("saved", "")}
-    if facts.get("data"):
-        known["learnt from"] = facts["data"]
-    if facts.get("results"):
-        known["held-out errors"] = "; ".join(f"{name}: {value:.4f}" for name, value in facts["results"].items())
-    return known

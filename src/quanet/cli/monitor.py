@@ -1,7 +1,7 @@
 """`quanet monitor`: monitor shares over time, with an alarm when they change."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,8 +9,7 @@ from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
 from quanet.cli.engine_options import Engine, EngineName, Workers, choose_engine
 from quanet.cli.fail_over import Bound, FailBound, FailOver, check_bound
-from quanet.cli.group_files import open_files
-from quanet.cli.model_folder import load_model
+from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -38,8 +37,6 @@ from quanet.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from quanet.base import Quantifier
-    from quanet.data.periods import Key
     from quanet.monitoring.monitor import Monitor
     from quanet.workflows.monitor import MonitorRun
 
@@ -130,7 +127,8 @@ def monitor(
     quanet monitor model/ stream.csv --by date:week --class negative --fail-over 0.3
     """
     from quanet.report.monitor import summarize_monitor
-    from quanet.workflows.monitor import monitor_batches, read_batches
+    from quanet.workflows.group_files import open_files
+    from quanet.workflows.monitor import monitor_batches, open_monitor, read_batches
 
     (key,) = parse_keys([by])
     check_level(0.95 if level is None else level)
@@ -143,7 +141,7 @@ def monitor(
         quantifier, facts = load_model(model, names)
         classes = facts["class_names"]
         # The state keeps the labels of the model, so that other names can be given with the next file.
-        watch = _open_monitor(classes.with_labels(quantifier), asked, key, state, model)
+        watch = open_monitor(classes.with_labels(quantifier), key, state, model=str(model), **asked)
         if restart:
             _restart(watch)
         show = check_class(show, classes)
@@ -158,7 +156,7 @@ def monitor(
             encoding=encoding,
             skip_bad=skip_bad_files,
         )
-        reading = data.read(missing="no date", engine=choice, save=save_state)
+        reading = read_files(data, missing="no date", engine=choice, save=save_state)
         batches, messages = read_batches(key, reading)
         for message in messages:
             note(message)
@@ -179,23 +177,6 @@ def monitor(
     write_report(summary, report)
     write_answer(summary, form, output)
     check_bound(*_newest(run, show), fail_over, fail_bound)
-
-
-def _open_monitor(
-    quantifier: "Quantifier", asked: dict[str, float | None], key: "Key", state: Path | None, model: Path
-) -> "Monitor":
-    """A new monitor, or the saved one."""
-    from quanet.monitoring.monitor import Monitor
-    from quanet.persist.save import free_place
-    from quanet.workflows.monitor import DEFAULT_WINDOW, resume
-
-    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    if state is not None:
-        free_place(state)  # raises now if the folder cannot be replaced at the end
-        if state.is_dir() and any(state.iterdir()):
-            return resume(state, quantifier, given, model=str(model))
-    window = DEFAULT_WINDOW.get(key.period, 7.0)
-    return Monitor(quantifier, **{"window": window, "half_life": given.get("window", window)} | given)
 
 
 def _restart(watch: "Monitor") -> None:

@@ -8,8 +8,7 @@ import typer
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warn, warnings_as_lines, write_answer, write_report
 from quanet.cli.engine_options import Engine, EngineName, Workers, choose_engine
-from quanet.cli.group_files import open_files
-from quanet.cli.model_folder import describe_model, load_model
+from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
     COLUMNS,
     OUTPUT,
@@ -119,7 +118,9 @@ def predict(
     quanet predict model days.arrow today.csv --by date:day --save-state days.arrow --force
     """
     from quanet.report.predict import summarize_shares
+    from quanet.workflows.group_files import open_files
     from quanet.workflows.items import check_items, write_items
+    from quanet.workflows.model_inputs import describe_model
     from quanet.workflows.predict import estimate_shares
 
     check_level(level)
@@ -141,7 +142,7 @@ def predict(
             files,
             keys,
             text=text,
-            features=features,
+            features=split_names(features),
             weight=weight,
             date_format=date_format,
             encoding=encoding,
@@ -149,7 +150,7 @@ def predict(
         )
         if items is not None:
             check_items(data.tables("--items"), kept, [key.column for key in keys], quantifier.classes_)
-        reading = data.read(engine=choice, save=save_state)
+        reading = read_files(data, engine=choice, save=save_state)
         _warn_of_labels(reading, facts["class_names"], facts.get("label"))
         with progress("Estimating") as update:
             shares = estimate_shares(

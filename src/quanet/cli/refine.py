@@ -1,15 +1,13 @@
 """`quanet refine`: shares refined with labels of some rows."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
-from quanet.cli.group_files import open_files
 from quanet.cli.label import check_files
-from quanet.cli.labels import settle_labels
-from quanet.cli.model_folder import describe_model, load_model
+from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
     COLUMNS,
     HOW,
@@ -34,12 +32,6 @@ from quanet.cli.options import (
     choose_format,
     parse_keys,
 )
-
-if TYPE_CHECKING:
-    from quanet.data.class_names import ClassNames
-    from quanet.data.streams import TableSource
-    from quanet.state.batch_reader import BatchReader
-    from quanet.workflows.label_sheet import GivenLabels
 
 
 def refine(
@@ -94,6 +86,9 @@ def refine(
     from quanet.data.streams import TableSource
     from quanet.errors import InvalidSetting
     from quanet.report.refine import summarize_refinement
+    from quanet.workflows.group_files import open_files
+    from quanet.workflows.label_sheet import read_labels
+    from quanet.workflows.model_inputs import describe_model
     from quanet.workflows.refine import refine_shares
 
     check_level(level)
@@ -114,10 +109,11 @@ def refine(
         )
         source, reader = data.tables("quanet refine"), data.reader
         check_files(source)
-        reading = data.read()
+        reading = read_files(data)
         sheet = None if labels is None else TableSource([labels], encoding=encoding)
-        given = _read_labels(sheet, source, reader, column, at_random=at_random)
-        given = _named(given, facts["class_names"], normalize=normalize_labels)
+        given = read_labels(
+            sheet, source, reader, column, facts["class_names"], at_random=at_random, normalize=normalize_labels
+        )
         with progress("Refining") as update:
             refined = refine_shares(
                 reader,
@@ -134,23 +130,3 @@ def refine(
     summary = summarize_refinement(refined, settings=command_settings(), focus=show)
     write_report(summary, report)
     write_answer(summary, form, output)
-
-
-def _read_labels(
-    sheet: "TableSource | None", source: "TableSource", reader: "BatchReader", column: str, *, at_random: bool
-) -> "GivenLabels":
-    from quanet.workflows.label_sheet import labels_in_source, read_sheet
-
-    if sheet is not None:
-        return read_sheet(sheet, source, reader.inputs, column, columns=reader.columns, at_random=at_random)
-    return labels_in_source(source, column, reader.columns)
-
-
-def _named(given: "GivenLabels", classes: "ClassNames", *, normalize: bool) -> "GivenLabels":
-    """Labels spelled as the answer shows the classes."""
-    from dataclasses import replace
-
-    from quanet.data.columns import label_name
-
-    known = [label_name(name) for name in classes.names.tolist()]
-    return replace(given, names=settle_labels(classes.shown(given.names), normalize=normalize, known=known))

@@ -3,7 +3,9 @@
 import glob
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
@@ -20,6 +22,7 @@ WITH_PARTS = (*WORKBOOKS, *DATABASES, ".json")  # files that hold several tables
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 STATE = ".arrow"  # ending of saved states
 STDIN = "-"
+_titles: ContextVar[Mapping[str, str]] = ContextVar("titles", default={})  # noqa: B039, never changed in place
 
 
 def kind_of(path: Path | StoredFile) -> str:
@@ -86,9 +89,33 @@ def is_file(path: Path) -> bool:
         return False
 
 
+@contextmanager
+def shown_as(titles: Mapping[str, str]) -> Iterator[None]:
+    """Within the block, messages and answers call these files by other names, such as those that users gave uploads.
+
+    Examples
+    --------
+    >>> with shown_as({"blobs/5e/5e88.csv": "reviews.csv"}):
+    ...     shown_name("blobs/5e/5e88.csv")
+    'reviews.csv'
+    """
+    token = _titles.set({**_titles.get(), **titles})
+    try:
+        yield
+    finally:
+        _titles.reset(token)
+
+
+def retitled(message: str) -> str:
+    """A message that names files by their paths, with the names of `shown_as` instead."""
+    for file, title in _titles.get().items():
+        message = message.replace(file, title)
+    return message
+
+
 def shown_name(file: str) -> str:
     """The name of a file in messages."""
-    return "standard input" if file == STDIN else without_credentials(file)
+    return "standard input" if file == STDIN else _titles.get().get(file) or without_credentials(file)
 
 
 def stamp_of(file: str) -> Stamp:

@@ -12,6 +12,7 @@ towards their mean, the more so the noisier it is and the less the bags differ (
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from quanet.arrays import FloatArray, IntArray
@@ -39,7 +40,7 @@ class GroupDescriptions:
     squares: FloatArray
     totals: FloatArray
     squared_weights: FloatArray
-    owner: IntArray
+    owner: IntArray | NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -49,7 +50,8 @@ class GroupDescriptions:
 
     def means(self, bags: Bags) -> "BagMeans":
         """Means of bags that consist of whole groups."""
-        pairs = np.unique(bags.owners * len(self.sums) + self.owner[bags.flat])
+        pairs = bags.owners * len(self.sums) + self.owner[bags.flat]
+        pairs = np.unique(pairs[np.flatnonzero(np.diff(pairs, prepend=-1))])  # the rows of a group are neighbours
         owners, groups = np.divmod(pairs, len(self.sums))
         member = csr_matrix((np.ones(len(pairs)), (owners, groups)), shape=(len(bags), len(self.sums)))
         totals, sums = np.asarray(member @ self.totals), np.asarray(member @ self.sums)

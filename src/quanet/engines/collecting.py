@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from quanet.data.cache import cache_folder
+from quanet.engines.processes import return_memory
 from quanet.engines.reading_work import bad_file
 from quanet.errors import BadFile, QuanetError
 from quanet.state.arrow_file import from_bytes, to_bytes
@@ -126,7 +127,9 @@ def collect(
         if checkpoint is not None and time.monotonic() - checkpoint.saved > EVERY / 6:
             _keep(found, checkpoint)
         raise
-    return found.state()
+    merged = found.state()
+    return_memory()
+    return merged
 
 
 def _keep(found: Accumulator, checkpoint: RunCheckpoint) -> None:

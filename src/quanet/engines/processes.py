@@ -37,6 +37,16 @@ def one_core() -> Iterator[None]:
         yield
 
 
+def return_memory() -> None:
+    """Return memory that is not used to the system: the C library keeps much of it after work on large arrays."""
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):  # only the GNU C library has it
+        return
+
+
 def ignore_interrupts() -> None:
     """Leave Ctrl-C to the process that works for the user; it reaches all processes of a terminal."""
     if threading.current_thread() is threading.main_thread():

@@ -13,7 +13,7 @@ from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from sklearn.base import BaseEstimator
 
@@ -156,13 +156,11 @@ class Trust:
 
     def load_part(self, data: bytes) -> Any:
         """The scikit-learn object in a skops archive, its types checked before it is built and its trees after."""
-        import skops.io
-
         foreign = _foreign_types(data)
         unknown = sorted(name for name in foreign - self.names if not _is_known(name))
         if unknown:
             raise InvalidModel(f"the types {', '.join(unknown)} are not trusted.")
-        part = skops.io.loads(data, trusted=sorted(foreign))
+        part = import_skops().loads(data, trusted=sorted(foreign))
         check_trees(part)
         return part
 
@@ -178,9 +176,20 @@ def _is_known(name: str) -> bool:
 
 
 def _foreign_types(data: bytes) -> set[str]:
-    import skops.io  # when it is needed: it imports all of scikit-learn
+    return set(import_skops().get_untrusted_types(data=data))
 
-    return set(skops.io.get_untrusted_types(data=data))
+
+def import_skops() -> Any:
+    """The module `skops.io`, when it is needed: it imports all of scikit-learn, with an adapter that imports torch."""
+    adapter = "sklearn.externals.array_api_compat.torch"
+    if "torch" not in sys.modules:
+        sys.modules.setdefault(adapter, cast("Any", None))  # not to be found for as long as skops is imported
+    try:
+        import skops.io
+    finally:
+        if sys.modules.get(adapter, sys) is None:
+            del sys.modules[adapter]
+    return skops.io
 
 
 def locate(name: str) -> Any:

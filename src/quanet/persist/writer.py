@@ -21,7 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quanet.errors import InvalidSetting
-from quanet.persist.trust import RAW_DTYPE, full_name, has_hooks, is_ours, is_record, locate, name_of, untrusted_in
+from quanet.persist.trust import (
+    RAW_DTYPE,
+    full_name,
+    has_hooks,
+    import_skops,
+    is_ours,
+    is_record,
+    locate,
+    name_of,
+    untrusted_in,
+)
 
 PLAIN = (type(None), bool, int, str)
 MANY = 1000  # entries from which a list or dictionary, such as a vocabulary, goes to the arrays, as bytes of JSON
@@ -124,11 +134,9 @@ class Writer:
         return name
 
     def _part(self, value: Any, path: str) -> str:
-        import skops.io
-
         way_out = "Give its class __quanet_state__ and __quanet_restore__ (see quanet.persist.writer)."
         try:
-            data = skops.io.dumps(value)
+            data = import_skops().dumps(value)
         except Exception as error:
             raise InvalidSetting(f"{path} is {_kind(value)}, which cannot be saved: {error} {way_out}") from error
         for name in untrusted_in(data):

@@ -46,15 +46,20 @@ def shown_classes(shares: Shares, focus: Any, most: int) -> list[int]:
 def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = None) -> Grid:
     """Shares over time: a panel for each combination of the other keys, or for each class if there are none.
 
-    If the truth is known, (g, k), it is drawn with the estimates, and so is the plain count.
+    A panel of one class also shows the plain count, faint, unless there are many points; and the truth, (g, k), if it
+    is known.
     """
     at = time_key(shares)
     assert at is not None
     every, picked = _trend_parts(shares, focus)
+    counts = 2 * len(picked) * sum(len(series.dates) for series in every) <= POINTS
     if len(time_series(shares)) > 1:
         panels = tuple(
             Panel(
-                tuple(replace(_line(shares, series, c), colour=SERIES[i], dash=i) for i, c in enumerate(picked)),
+                (
+                    *(replace(_line(shares, series, c), colour=SERIES[i], dash=i) for i, c in enumerate(picked)),
+                    *(_counted_lines(shares, series, picked[0]) if counts and len(picked) == 1 else ()),
+                ),
                 series.title,
                 f"n = {shares.sizes[series.positions].sum():,}",
             )
@@ -63,7 +68,11 @@ def trend_grid(shares: Shares, *, focus: Any = None, truth: FloatArray | None = 
     else:
         panels = tuple(
             Panel(
-                (_line(shares, every[0], c, named=truth is None), *_truth_lines(shares, every[0], c, truth)),
+                (
+                    _line(shares, every[0], c, named=truth is None),
+                    *(_counted_lines(shares, every[0], c) if counts and truth is None else ()),
+                    *_truth_lines(shares, every[0], c, truth),
+                ),
                 str(shares.classes[c]) if len(picked) > 1 else "",
             )
             for c in picked
@@ -84,6 +93,14 @@ def _line(shares: Shares, series: TimeSeries, c: int, *, named: bool = True) -> 
     estimate, lower, upper = (getattr(shares.interval, part)[at, c] for part in ("estimate", "lower", "upper"))
     name = str(shares.classes[c]) if named else "estimate"
     return Line(name, series.dates, estimate, lower, upper, shares.small[at])
+
+
+def _counted_lines(shares: Shares, series: TimeSeries, c: int) -> tuple[Line, ...]:
+    """The plain count, for comparison; none if a method does not count labels."""
+    counted = shares.counted[series.positions, c]
+    return (
+        () if np.isnan(counted).any() else (Line("plain count", series.dates, counted, colour="muted", style="quiet"),)
+    )
 
 
 def _truth_lines(shares: Shares, series: TimeSeries, c: int, truth: FloatArray | None) -> tuple[Line, ...]:

@@ -179,7 +179,8 @@ def _differing(shares: Shares, c: int) -> str:
 def group_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None = None) -> Section:
     """Groups side by side; with the truth, (g, k), if known."""
     c = shown_classes(shares, focus, 1)[0]
-    marks = {} if truth is None else {"plain count": shares.counted, "truth": truth}
+    marks = {} if np.isnan(shares.counted).any() else {"plain count": shares.counted}
+    marks |= {} if truth is None else {"truth": truth}
     sentences = (_range(shares, c), _differing(shares, c), group_note(shares, focus=focus))
     paragraphs = tuple(filter(None, sentences))
     keys = listing(list(map(str, shares.keys)))

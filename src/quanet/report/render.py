@@ -4,7 +4,8 @@ import html
 import io
 import re
 from collections.abc import Callable
-from functools import cache, partial
+from dataclasses import replace
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 INTERVAL = re.compile(r"\((\d[\d.,]* to [\d.,]+\u00a0%)\)")
 SOFT = r'<span class="interval">(\1)</span>'  # an interval is less prominent than its estimate
+Pictures = dict[str, dict[str, str]]  # SVG by the name of the chart, see `draw_chart`
 LONG = 60  # rows of a table; longer ones are not printed on paper
 
 
@@ -182,9 +184,28 @@ def _plain_entry(entry: TableEntry) -> str:
     return f"{entry.text}{entry.mark}" + (f" ({entry.detail})" if entry.detail else "")
 
 
-def to_html(summary: Summary) -> str:
-    """The answer as a page that stands alone: no script, no address, light and dark, for screens, phones and paper."""
-    return _template().render(summary=summary, light=LIGHT, dark=DARK, long=LONG)
+def to_html(summary: Summary, pictures: Pictures | None = None) -> str:
+    """The answer as a page that stands alone: no script, no address, light and dark, for screens, phones and paper.
+
+    `pictures` are its charts, if they are already drawn.
+    """
+    drawn = draw_charts(summary) if pictures is None else pictures
+    return page_template("page.html").render(summary=summary, pictures=drawn, light=LIGHT, dark=DARK, long=LONG)
+
+
+def draw_charts(summary: Summary) -> Pictures:
+    """The charts of an answer, each drawn once in both widths; the page shows the one that fits."""
+    return {chart.name: draw_chart(chart) for section in summary.sections for chart in section.charts}
+
+
+def draw_chart(chart: Chart) -> dict[str, str]:
+    """A chart as SVG for a screen and for a phone, by the class of the element that shows it."""
+    from quanet.report.charts.canvas import NARROW, WIDTH, page_svg
+
+    widths = {"wide-picture": WIDTH, "narrow": NARROW}
+    return {
+        name: page_svg(chart.draw(width), name=f"{chart.name} {width}", alt=chart.alt) for name, width in widths.items()
+    }
 
 
 def check_page() -> None:
@@ -196,6 +217,14 @@ def check_page() -> None:
         sized_figure(1, 1)
     except MissingExtra:
         raise MissingExtra("A report needs matplotlib. Install it: pip install 'quanet[report]'") from None
+
+
+def shortened(table: Table, most: int | None) -> Table:
+    """A table with at most so many rows, and a note on the others."""
+    if most is None or len(table.rows) <= most:
+        return table
+    note = f"The first {most:,} of {len(table.rows):,} rows; the files have all."
+    return replace(table, rows=table.rows[:most], notes=(note, *table.notes), strips=())
 
 
 def html_table(table: Table) -> str:
@@ -231,13 +260,6 @@ def _side(column: Column) -> str:
     return ' class="left"' if column.left else ""
 
 
-def _svg(chart: Chart, *, narrow: bool) -> str:
-    from quanet.report.charts.canvas import NARROW, WIDTH, page_svg
-
-    width = NARROW if narrow else WIDTH
-    return page_svg(chart.draw(width), name=f"{chart.name} {width}", alt=chart.alt)
-
-
 def _unbroken(text: str) -> str:
     """A figure and its unit on one line."""
     return text.replace(" %", "\u00a0%")
@@ -246,21 +268,23 @@ def _unbroken(text: str) -> str:
 @cache
 def _environment() -> "Environment":
     try:
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError:
         raise MissingExtra("A report needs jinja2. Install it: pip install 'quanet[report]'") from None
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    loader = FunctionLoader(lambda name: (Path(__file__).parent / name).read_text(encoding="utf-8"))
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters["unbroken"] = _unbroken
     environment.filters["softened"] = lambda text: INTERVAL.sub(SOFT, html.escape(_unbroken(text)))
     environment.filters["table"] = html_table
-    environment.filters["wide_svg"] = partial(_svg, narrow=False)
-    environment.filters["narrow_svg"] = partial(_svg, narrow=True)
+    environment.filters["shortened"] = shortened
     return environment
 
 
-@cache
-def _template() -> "Template":
-    return _environment().from_string((Path(__file__).parent / "page.html").read_text(encoding="utf-8"))
+def page_template(name: str) -> "Template":
+    """A template in this folder."""
+    return _environment().get_template(name)
 
 
 FORMATS: dict[str, Callable[[Summary], str | bytes]] = {

@@ -6,15 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.files import replacing
 from quanet.state.kept_rows import Cells, KeptRows, Rows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.layout import Layout
-from quanet.state.state import VERSION, State, StateHeader
+from quanet.state.state import VERSION, Groups, State, StateHeader
 
 METADATA = b"quanet_state"
 
@@ -103,7 +101,7 @@ def _arrays(state: State) -> dict[str, Any]:
     arrays = {"levels": kept.levels, "sums": state.sums, "totals": state.totals}
     for part, held in (("rows", kept.rows), ("cells", kept.cells), ("sampled", kept.sampled)):
         arrays |= {f"{part}.{name}": getattr(held, name) for name in held.__slots__}
-    if not state.header.layout.weighted:
+    if arrays["rows.weights"] is None:
         del arrays["rows.weights"]
     return arrays | {f"texts.{name}": getattr(texts, name) for name in ("hashes", "groups", "descriptions")}
 
@@ -117,20 +115,15 @@ def _state(table: Any, facts: dict[str, Any]) -> State:
         name: table.column(name).chunk(0).values.to_numpy(zero_copy_only=False).reshape(shape)
         for name, shape in facts["shapes"].items()
     }
-    names = [table.column(f"groups.{at}.{key.column}").chunk(0).values.to_pylist() for at, key in enumerate(keys)]
-    groups = [tuple(name.decode(errors="surrogatepass") for name in group) for group in zip(*names, strict=True)]
-    if not keys:
-        groups = [()] * facts["groups"]
-    if "rows.weights" not in found:
-        found["rows.weights"] = np.ones(len(found["rows.groups"]))
-    rows = Rows(*(found[f"rows.{name}"] for name in Rows.__slots__))
+    names = [table.column(f"groups.{at}.{key.column}").chunk(0).values for at, key in enumerate(keys)]
+    rows = Rows(found["rows.groups"], found["rows.values"], found["rows.weights"] if layout.weighted else None)
     cells, sampled = (Cells(*(found[f"{part}.{name}"] for name in Cells.__slots__)) for part in ("cells", "sampled"))
     texts = table.column("texts.texts").chunk(0).values
     return State(
         header=header,
         partitions=frozenset(facts["partitions"]),
         rows=facts["rows"],
-        groups=tuple(groups),
+        groups=_groups(names) if keys else ((),) * facts["groups"],
         kept=KeptRows(layout, found["levels"], rows, cells, sampled),
         sums=found["sums"],
         totals=found["totals"],
@@ -139,3 +132,21 @@ def _state(table: Any, facts: dict[str, Any]) -> State:
         labels=Counter(facts["labels"]),
         overlap=tuple(facts["overlap"]),
     )
+
+
+_latest: tuple[list[Any], Groups] = [], ()  # names, and the groups that they give
+
+
+def _groups(names: list[Any]) -> Groups:
+    """The groups with these values of the keys. States that arrive one after the other often have the same."""
+    global _latest
+    before, groups = _latest
+    if len(before) != len(names) or not all(map(_equal, before, names)):
+        columns = [[name.decode(errors="surrogatepass") for name in column.to_pylist()] for column in names]
+        groups = tuple(zip(*columns, strict=True))
+        _latest = names, groups
+    return groups
+
+
+def _equal(some: Any, others: Any) -> bool:
+    return bool(some.equals(others))

@@ -20,6 +20,7 @@ from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, LARGEST, WEIGHTED, In
 from quanet.state.kept_rows import KeptRows, Rows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.layout import Layout
+from quanet.state.own_likelihoods import own_likelihoods
 from quanet.state.state import State, StateHeader
 from quanet.uncertainty.closed_form import closed_form_of
 from quanet.uncertainty.widening import described
@@ -161,14 +162,15 @@ class BatchReader:
     def state(self, rows: BatchRows, partition: str) -> State:
         """The state of rows that the quantifier has read; safe in threads."""
         size, weights, values = len(rows.groups), rows.weights, rows.inputs.values.astype(np.float32)
-        layout = self._layout(values.shape[1])
+        likelihoods = own_likelihoods(self.quantifier, values)
+        layout = self._layout(values.shape[1], likelihoods.shape[1])
         found = rows.inputs.descriptions
         descriptions: NDArray[np.floating[Any]] = np.empty((len(values), 0)) if found is None else found
         texts = rows.instances if self.inputs.text else []
         hashes, overlap = hash_texts(texts), TrainingOverlap(self.training)
         overlap.add(hashes)
         columns = tuple(self.inputs.columns)
-        kept = Rows(rows.codes, values, np.ones(len(values)) if weights is None else weights)
+        kept = Rows(rows.codes, np.hstack([values, likelihoods]), weights)
         return State(
             header=StateHeader(self.model, self.keys, columns, self.weight or "", layout, descriptions.shape[1]),
             partitions=frozenset({partition}),
@@ -183,11 +185,12 @@ class BatchReader:
             overlap=(overlap.texts, overlap.compared, overlap.found),
         )
 
-    def _layout(self, d: int) -> Layout:
-        posteriors = self.quantifier.reads_posteriors and d > 0
+    def _layout(self, inputs: int, likelihoods: int) -> Layout:
+        posteriors = self.quantifier.reads_posteriors and inputs > 0
         prior = tuple(self.quantifier.prior_.tolist()) if posteriors else ()
         smooth = closed_form_of(self.quantifier) is not None
-        return Layout(d, len(prior), prior, weighted=bool(self.weight), smooth=smooth)
+        weighted, own = bool(self.weight), likelihoods > 0
+        return Layout(inputs + likelihoods, len(prior), prior, weighted=weighted, smooth=smooth, likelihoods=own)
 
     def _skipped(self, left_out: NDArray[np.int8]) -> Counter[str]:
         numbers = np.bincount(left_out, minlength=3).tolist()

@@ -65,6 +65,7 @@ class FixedPoint:
 
 VALUES = FixedPoint(32, 1)  # posteriors, embeddings
 DESCRIPTIONS = FixedPoint(16, 1)
+SHARES = FixedPoint(60, 2)  # posteriors of which the digits of small ones are needed
 COUNTS = FixedPoint(0, 1)
 WEIGHTED = FixedPoint(FINE, LIMBS)
 
@@ -73,6 +74,9 @@ def add_by(codes: IntArray, values: Int64, size: int) -> Int64:
     """Sums of integers (n, ...) by code (n,) below `size`: (size, ...)."""
     sums = np.zeros((size, *values.shape[1:]), dtype=np.int64)
     if len(codes) == 0:
+        return sums
+    if (codes[1:] > codes[:-1]).all():
+        sums[codes] = values
         return sums
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]

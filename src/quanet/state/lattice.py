@@ -5,6 +5,9 @@ likelihood read their logarithms. The predicted class is part of a cell, so that
 merges the cells of the level before in pairs, along one class after the other, so that cells of two partitions can be
 merged at the coarser of both levels.
 
+A cell is one number: its highest bits are the predicted class, and the bits of the coordinates take turns, so that each
+level drops one more of the lowest bits. In sorted cells, those that share a coarser one are neighbours.
+
 A method that reads means is exact on cells. For others the error is of second order in the size of a cell.
 """
 
@@ -12,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quanet.arrays import IntArray
-from quanet.data.duplicates import Hashes, hash_numbers
 
 BITS = 12  # of a coordinate at the finest level
 FINEST = 0
-Coordinates = NDArray[np.int16]
+CELL_BITS = 38  # of a cell, for up to three classes
+CellKeys = NDArray[np.uint64]
 Levels = NDArray[np.int8]
 
 
@@ -25,32 +28,49 @@ def coarsest(classes: int) -> int:
     return BITS * classes
 
 
-def coordinates_of(posteriors: NDArray[np.floating]) -> Coordinates:
-    """The cell (n, k + 1) of each row of posteriors (n, k), at the finest level: coordinates and predicted class."""
-    roots = np.sqrt(np.sqrt(np.clip(np.asarray(posteriors, dtype=float), 0.0, 1.0)))
-    cells = np.minimum((roots * 2**BITS).astype(np.int16), 2**BITS - 1)
-    return np.column_stack([cells, posteriors.argmax(axis=1).astype(np.int16)])
-
-
-def coarser_cells(cells: Coordinates, before: Levels, after: Levels) -> Coordinates:
-    """Cells (n, k + 1) of some levels (n,), at levels (n,) that are at least as coarse.
+def lattice_cells(posteriors: NDArray[np.floating]) -> CellKeys:
+    """The cell (n,) of each row of posteriors (n, k), at the finest level.
 
     Examples
     --------
-    >>> cells = np.array([[7, 5, 0]], dtype=np.int16)
-    >>> [coarser_cells(cells, np.int8([0]), np.int8([level])).tolist() for level in (1, 2, 3)]
-    [[[3, 5, 0]], [[3, 2, 0]], [[1, 2, 0]]]
+    >>> [f"{cell:025b}" for cell in lattice_cells(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()]
+    ['0010101010101010101010101', '1101010101010101010101010']
     """
-    k = cells.shape[1] - 1
-    shift = _shifts(after, k) - _shifts(before, k)
-    return np.column_stack([cells[:, :-1] >> shift, cells[:, -1]]).astype(np.int16)
+    k = posteriors.shape[1]
+    spread = _spread_bits(k)
+    cells: CellKeys = posteriors.argmax(axis=1).astype(np.uint64) << np.uint64(BITS * k)
+    for at in range(k):
+        roots = np.sqrt(np.sqrt(np.clip(posteriors[:, at].astype(float), 0.0, 1.0)))
+        cells |= spread[np.minimum((roots * 2**BITS).astype(np.intp), 2**BITS - 1)] << np.uint64(at)
+    return cells
 
 
-def _shifts(levels: Levels, k: int) -> IntArray:
-    """How many bits of each coordinate (n, k) a level drops."""
-    return (levels[:, None].astype(np.intp) + np.arange(k)[::-1]) // k
+def coarser_cells(cells: CellKeys, levels: Levels) -> CellKeys:
+    """Cells (n,) at levels (n,) that are at least as coarse.
+
+    Examples
+    --------
+    >>> [coarser_cells(np.uint64([0b110111]), np.int8([level])).tolist() for level in (0, 1, 2, 3)]
+    [[55], [54], [52], [48]]
+    """
+    drop = levels.astype(np.uint64)
+    return cells >> drop << drop
 
 
-def hash_cells(cells: Coordinates) -> Hashes:
-    """A hash (n,) of each cell; equal cells have equal hashes in every process."""
-    return hash_numbers(cells)
+def common_levels(cells: CellKeys) -> IntArray:
+    """The finest level (n - 1,) at which each of n cells and the next are the same.
+
+    Examples
+    --------
+    >>> common_levels(np.uint64([0b100, 0b101, 0b111, 0b111])).tolist()
+    [1, 2, 0]
+    """
+    return np.frexp((cells[1:] ^ cells[:-1]).astype(float))[1].astype(np.intp)  # the number of bits
+
+
+def _spread_bits(k: int) -> CellKeys:
+    """Every coordinate with k - 1 zeros before each of its bits."""
+    coordinates, spread = np.arange(2**BITS, dtype=np.uint64), np.zeros(2**BITS, dtype=np.uint64)
+    for bit in range(BITS):
+        spread |= (coordinates >> np.uint64(bit) & np.uint64(1)) << np.uint64(bit * k)
+    return spread

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from quanet.arrays import IntArray
 from quanet.data.periods import MAX_GROUPS, Key
 from quanet.errors import InvalidData
 from quanet.state.fixed_point import Int64, add_by
@@ -19,11 +20,12 @@ from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.layout import Layout
 
-VERSION = 1  # of the format
+VERSION = 2  # of the format
 MOST_LABELS = 10_000  # different labels that are counted
 
 
 S = TypeVar("S", bound="HasPartitions")
+Groups: TypeAlias = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class State:
     header: StateHeader
     partitions: frozenset[str]
     rows: int
-    groups: tuple[tuple[str, ...], ...]
+    groups: Groups
     kept: KeptRows
     sums: Int64
     totals: Int64
@@ -111,27 +113,31 @@ class State:
         different = distinct(states)
         if not different:
             raise InvalidData("There are no states to merge.")
+        if len(different) == 1:
+            return replace(different[0].bounded(), labels=_frequent(different[0].labels))
         first = max(different, key=lambda state: len(state.groups) > 0)
         for state in different:
             first.header.check(state.header)
-        numbers = _numbers(different)
-        size = len(numbers)
+        full = [state for state in different if state.groups] or [first]
+        groups, places = _united_groups([state.groups for state in full])
+        size = len(groups)
         if size > MAX_GROUPS:
             raise InvalidData(
                 f"{' and '.join(repr(key.column) for key in first.header.keys)} give more than {MAX_GROUPS:,} groups. "
                 "Group by a column with fewer distinct values."
             )
-        full = [state for state in different if state.groups] or [first]
-        parts = [state.renumbered(numbers) for state in full]
+        pairs = list(zip(full, places, strict=True))
         return cls(
             header=full[0].header,
             partitions=frozenset(chain.from_iterable(state.partitions for state in different)),
             rows=sum(state.rows for state in different),
-            groups=tuple(numbers),
-            kept=KeptRows.merged([part.kept for part in parts], full[0].header.layout.most_rows(size)),
-            sums=np.add.reduce([part.sums for part in parts]),
-            totals=np.add.reduce([part.totals for part in parts]),
-            texts=KeptTexts.merged([part.texts for part in parts]),
+            groups=groups,
+            kept=KeptRows.merged(
+                [state.kept.renumbered(at, size) for state, at in pairs], full[0].header.layout.most_rows(size)
+            ),
+            sums=_added_at([state.sums for state in full], places, size),
+            totals=_added_at([state.totals for state in full], places, size),
+            texts=KeptTexts.merged([state.texts.renumbered(at) for state, at in pairs]),
             skipped=sum((state.skipped for state in different), Counter()),
             labels=_frequent(sum((state.labels for state in different), Counter())),
             overlap=_added([state.overlap for state in different]),
@@ -139,12 +145,14 @@ class State:
 
     def bounded(self) -> "State":
         """The same state with at most as many rows as are kept of so many groups."""
-        return replace(self, kept=KeptRows.merged([self.kept], self.header.layout.most_rows(len(self.groups))))
+        return replace(self, kept=self.kept.bounded(self.header.layout.most_rows(len(self.groups))))
 
     def renumbered(self, numbers: dict[tuple[str, ...], int]) -> "State":
         """The same state with other numbers of the groups; several groups may get the same number."""
-        places = np.array([numbers[group] for group in self.groups], dtype=np.intp)
-        size = max(numbers.values(), default=-1) + 1
+        return self._moved(_places(self.groups, numbers), max(numbers.values(), default=-1) + 1)
+
+    def _moved(self, places: IntArray, size: int) -> "State":
+        """The same state with other numbers (g,) of the groups, below `size`."""
         return replace(
             self,
             kept=self.kept.renumbered(places, size),
@@ -161,10 +169,11 @@ class State:
 
     def in_order(self) -> "State":
         """The same state with sorted groups and rows, so that equal states have equal bytes."""
-        state = self.bounded().renumbered({group: at for at, group in enumerate(sorted(self.groups))})
+        groups = tuple(sorted(self.groups))
+        state = self.bounded().renumbered({group: at for at, group in enumerate(groups)})
         return replace(
             state,
-            groups=tuple(sorted(self.groups)),
+            groups=groups,
             kept=state.kept.in_order(),
             texts=KeptTexts.merged([state.texts]),
             skipped=Counter(dict(sorted(self.skipped.items()))),
@@ -181,6 +190,7 @@ class Accumulator:
     """
 
     MOST_PENDING = 2**19  # rows
+    GROUP_ROWS = 2**3  # rows that need as much memory as a group
 
     def __init__(self, start: State | None = None) -> None:
         self._merged = start
@@ -190,7 +200,7 @@ class Accumulator:
     def add(self, state: State) -> None:
         """Add a state."""
         self._pending.append(state)
-        self._rows += len(state.kept.rows.groups) + len(state.kept.cells.groups)
+        self._rows += len(state.kept.rows.groups) + len(state.kept.cells.groups) + self.GROUP_ROWS * len(state.groups)
         if self._rows > self.MOST_PENDING:
             self.state()
 
@@ -229,9 +239,30 @@ def distinct(states: Iterable[S]) -> list[S]:
     return different
 
 
-def _numbers(states: Sequence[State]) -> dict[tuple[str, ...], int]:
-    """A number for each group of the states."""
-    return {group: at for at, group in enumerate(dict.fromkeys(chain.from_iterable(one.groups for one in states)))}
+def _united_groups(parts: Sequence[Groups]) -> tuple[Groups, list[IntArray]]:
+    """The groups of all parts, and the position of each part's groups among them."""
+    different = {id(part): part for part in parts}  # partitions often have the same groups
+    if len(different) == 1:
+        return parts[0], [np.arange(len(parts[0]))] * len(parts)
+    numbers = {group: at for at, group in enumerate(dict.fromkeys(chain.from_iterable(different.values())))}
+    places = {name: _places(part, numbers) for name, part in different.items()}
+    united = parts[0] if len(parts[0]) == len(numbers) else tuple(numbers)
+    return united, [places[id(part)] for part in parts]
+
+
+def _places(groups: Groups, numbers: dict[tuple[str, ...], int]) -> IntArray:
+    return np.fromiter(map(numbers.__getitem__, groups), dtype=np.intp, count=len(groups))
+
+
+def _added_at(parts: Sequence[Int64], places: Sequence[IntArray], size: int) -> Int64:
+    """The sums (size, ...) of arrays whose rows have these places; no two rows of one array have the same."""
+    added = np.zeros((size, *parts[0].shape[1:]), dtype=np.int64)
+    for part, at in zip(parts, places, strict=True):
+        if len(at) == size and (at[1:] > at[:-1]).all():  # all groups in the same order
+            added += part
+        else:
+            added[at] += part
+    return added
 
 
 def _added(numbers: Sequence[tuple[int, int, int]]) -> tuple[int, int, int]:

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from quanet.arrays import FloatArray, IntArray
+from quanet.arrays import FloatArray
 from quanet.bags import Merged
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
-from quanet.data.periods import group_order
+from quanet.data.periods import Codes, group_order
 from quanet.diagnostics.contents import SomeTexts
 from quanet.diagnostics.text_drift import UnknownWords, classifier_of, overlap_count
 from quanet.drift.profile import GroupDescriptions
@@ -17,6 +17,7 @@ from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, WEIGHTED
 from quanet.state.grouped_inputs import GroupedInputs
 from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import MOST_TEXTS
+from quanet.state.own_likelihoods import own_likelihoods
 from quanet.state.samples import calibrate_samples
 from quanet.state.state import State
 
@@ -46,9 +47,9 @@ def reading_of(state: State, quantifier: Quantifier, name: str = "") -> GroupedI
 
 def _grouped(state: State, quantifier: Quantifier, name: str) -> GroupedInputs:
     kept = state.kept.in_order()
-    values, weights, counts, squares, noise, codes = _as_rows(kept)
+    values, codes, weights, merged = _as_rows(kept, quantifier)
     weighted, texts = kept.layout.weighted, state.texts
-    if weighted and not weights.any():
+    if weighted and weights is not None and not weights.any():
         raise InvalidData(
             f"{name or 'The data'}: all weights in column {state.header.weight!r} are 0. Choose another column of "
             "weights."
@@ -58,7 +59,7 @@ def _grouped(state: State, quantifier: Quantifier, name: str) -> GroupedInputs:
     words.add(some)
     return GroupedInputs(
         Inputs(values, _descriptions(state, codes)),
-        codes.astype(np.int32),
+        codes,
         list(state.groups),
         dict(state.skipped),
         words.share,
@@ -67,36 +68,41 @@ def _grouped(state: State, quantifier: Quantifier, name: str) -> GroupedInputs:
         overlap_count(*state.overlap),
         weights if weighted else None,
         state.header.weight,
-        merged=Merged(counts, squares, noise) if len(kept.cells.groups) else None,
-        merged_weights=weights if len(kept.cells.groups) else None,
+        merged=merged,
+        merged_weights=None if merged is None else weights,
     )
 
 
-def _as_rows(kept: KeptRows) -> tuple[Any, FloatArray, IntArray, FloatArray, FloatArray, IntArray]:
-    """Values (n, d), weights (n,), counts (n,), squared weights (n,), noise (n,) and groups (n,) of rows and cells."""
+def _as_rows(kept: KeptRows, quantifier: Quantifier) -> tuple[Any, Codes, FloatArray | None, Merged | None]:
+    """Values (n, d), groups (n,) and weights (n,) of rows and cells, and how many instances each stands for."""
     rows, cells, layout = kept.rows, kept.cells, kept.layout
+    inputs = rows.values[:, : layout.inputs]
     if not len(cells.groups):
-        ones = np.ones(len(rows.groups), dtype=np.intp)
-        return rows.values, rows.weights, ones, rows.weights**2, np.zeros(len(ones)), rows.groups.astype(np.intp)
-    totals, sums = layout.totals.floats(cells.totals), layout.sums.floats(cells.sums)
+        return inputs, rows.groups, rows.weights, None
+    totals, sums = cells.floats(layout), layout.sums.floats(cells.sums)
     # A cell whose weights are all 0 has no mean, and needs none.
     means = np.where(totals[:, :1] > 0, sums / np.maximum(totals[:, :1], 1e-300), 1.0)
     if layout.classes:
         means[:, : layout.classes] /= means[:, : layout.classes].sum(axis=1, keepdims=True)  # rounded sums
     instances, noise = cells.counts, np.zeros(len(cells.groups))
     if not layout.has_cells:
-        totals, instances, noise = calibrate_samples(cells, means, totals[:, 0], kept.sampled, layout)
-    counts = np.concatenate([np.ones(len(rows.groups)), instances]).astype(np.intp)
-    noise = np.concatenate([np.zeros(len(rows.groups)), noise])
-    weights = np.concatenate([rows.weights, totals[:, 0]])
-    squares = np.concatenate([rows.weights**2, totals[:, 1]])
-    groups = np.concatenate([rows.groups, cells.groups]).astype(np.intp)
-    values = np.concatenate([rows.values, means])
+        totals, instances, noise = calibrate_samples(
+            cells, np.hstack([means, own_likelihoods(quantifier, means)]), totals[:, 0], kept.sampled, layout
+        )
+    ones = np.ones(len(rows.groups))
+    alone = ones if rows.weights is None else rows.weights
+    groups = np.concatenate([rows.groups, cells.groups])
     order = np.argsort(groups, kind="stable")
-    return values[order], weights[order], counts[order], squares[order], noise[order], groups[order]
+    weights: FloatArray = np.concatenate([alone, totals[:, 0]])[order]
+    merged = Merged(
+        counts=np.concatenate([ones, instances])[order].astype(np.intp),
+        squares=np.concatenate([alone**2, totals[:, 1]])[order],
+        noise=np.concatenate([0 * ones, noise])[order],
+    )
+    return np.concatenate([inputs, means])[order], groups[order], weights, merged
 
 
-def _descriptions(state: State, codes: IntArray) -> GroupDescriptions | None:
+def _descriptions(state: State, codes: Codes) -> GroupDescriptions | None:
     if not state.header.described:
         return None
     weighted = state.header.layout.weighted

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from quanet.bags import Bags
@@ -63,9 +63,9 @@ def works_in_scikit_learn(case: ContractCase) -> None:
     copy = clone(case.quantifier)
     assert copy.set_params(**parameters) is copy
     assert repr(copy.get_params(deep=False)) == repr(parameters)
-    piped = make_pipeline(MinMaxScaler(), clone(case.quantifier)).fit(case.X, case.y)
-    assert piped.predict(case.pool).shape == case.names.shape
-    search = GridSearchCV(clone(case.quantifier), {name: [value] for name, value in parameters.items()}, cv=2)
+    piped = Pipeline([("scaler", MinMaxScaler()), ("it", clone(case.quantifier))])
+    rows = np.arange(len(case.X))
+    search = GridSearchCV(piped, {f"it__{name}": [value] for name, value in parameters.items()}, cv=[(rows, rows[:10])])
     assert search.fit(case.X, case.y).best_estimator_.predict(case.pool).shape == case.names.shape
 
 

@@ -8,11 +8,15 @@ import numpy as np
 from quanet.arrays import BoolArray, IntArray
 from quanet.base import Quantifier
 from quanet.data.duplicates import split_groups
+from quanet.data.instances import Inputs
 from quanet.held_out import HeldOut
 from quanet.methods.counting import classify_and_count
 from quanet.metrics import absolute_error
 from quanet.protocols import UPP
+from quanet.uncertainty.intervals import predict_interval_bags
+from quanet.uncertainty.regions import ROUNDING
 
+COVERAGE_BAGS, COVERAGE_SIZE, COVERAGE_HALVES = 100, 250, 10  # to measure coverage on
 BAGS, BAG_SIZE = 500, 500  # to measure errors on; smaller if few instances are held out
 POOR = 0.5  # a model is poor if its error exceeds this part of the constant answer's error
 FEWEST = 10  # held-out instances of a class in each half
@@ -68,6 +72,52 @@ def held_out_errors(quantifier: Quantifier, *, seed: int = 0) -> HeldOutErrors |
         counted.append(absolute_error(bags.prevalences, plain))
         constant.append(absolute_error(bags.prevalences, quantifier.prior_))
     return HeldOutErrors(float(np.mean(errors)), float(np.mean(counted)), BAGS, size, float(np.mean(constant)))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutCoverage:
+    """How often intervals contain the true share, in bags of held-out instances.
+
+    Attributes
+    ----------
+    covered : part of the intervals that contain it; level : part that should.
+    width : mean width of the intervals.
+    bags, bag_size : number of bags, and of instances in each.
+    """
+
+    covered: float
+    level: float
+    width: float
+    bags: int
+    bag_size: int
+
+
+def held_out_coverage(quantifier: Quantifier, *, level: float = 0.95, seed: int = 0) -> HeldOutCoverage | None:
+    """The coverage of intervals on bags of held-out instances, or None if these are unknown or too few.
+
+    As in `held_out_errors`, one half of the held-out instances replaces the training data of the aggregation, and bags
+    are drawn from the other half. They are like the training data, so the intervals are those without drift.
+    """
+    if quantifier.held_out_ is None or not quantifier.reads_posteriors:
+        return None
+    held = quantifier.held_out_.doubles()
+    if held.distinct.min() < 2 * FEWEST:
+        return None
+    rng, k = np.random.default_rng(seed), len(quantifier.classes_)
+    size = min(COVERAGE_SIZE, int(held.distinct.sum()) // 8)
+    protocol = UPP(bag_size=size, repeats=COVERAGE_BAGS // COVERAGE_HALVES)
+    inside, widths = [], []
+    for _ in range(COVERAGE_HALVES):  # bags of the same half have errors in common, so several are needed
+        own = halves(held, rng)
+        bags = protocol.draw(held.codes[own], rng=rng, classes=np.arange(k))
+        known = Inputs(held.inputs[~own]), quantifier.classes_[held.codes[~own]]
+        relearnt = quantifier.relearn(held.inputs[~own], held.codes[~own])
+        found = predict_interval_bags(
+            relearnt, Inputs(held.inputs[own]), bags, level, held_out=known, rng=seed, drift=False
+        )
+        inside.append((bags.prevalences >= found.lower - ROUNDING) & (bags.prevalences <= found.upper + ROUNDING))
+        widths.append(found.width)
+    return HeldOutCoverage(float(np.mean(inside)), level, float(np.mean(widths)), COVERAGE_BAGS, size)
 
 
 def explain_poor(quantifier: Quantifier, errors: HeldOutErrors | None) -> tuple[str, ...]:

@@ -3,17 +3,24 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import quanet
 from quanet.base import Quantifier
+from quanet.catalogue.build import make, prepare
 from quanet.data.class_names import ClassNames
 from quanet.data.duplicates import hash_training_texts
 from quanet.data.instances import InputColumns
 from quanet.drift.scale import root_mean_square
+from quanet.errors import InvalidPart, brief
 from quanet.persist.save import save
 from quanet.workflows.expected_errors import HeldOutErrors, explain_poor, held_out_errors
 from quanet.workflows.labelled import Labelled
+
+DEFAULT_WITHOUT_TORCH = "EMQ"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +104,52 @@ class Training:
             "seed": self.seed,
             "seconds": round(self.seconds, 1),
         }
+
+
+def default_method() -> str:
+    """The method used if none is chosen."""
+    return "QuaNet" if find_spec("torch") else DEFAULT_WITHOUT_TORCH
+
+
+def new_quantifier(
+    method: str,
+    settings: Mapping[str, Any] | None = None,
+    classifier: str | None = None,
+    *,
+    seed: int = 0,
+    device: str | None = None,
+) -> Quantifier:
+    """A quantifier that is not yet fitted. Raises `InvalidPart` if a name or setting is unknown; its `word` says which.
+
+    Parameters
+    ----------
+    method, classifier : names of classes, in any case; a class of another package is "package.module:Class".
+    settings : parameters of the method.
+    seed, device : of all its parts that have one.
+    """
+    part: dict[str, Any] = {"kind": _exact_name(method)}
+    if classifier is not None:
+        part["classifier"] = {"kind": _exact_name(classifier)}
+    made = prepare(make(part | dict(settings or {})), seed=seed, device=device, shared=False)
+    chosen = getattr(made, "classifier", None)
+    if classifier is not None and (isinstance(chosen, Quantifier) or not hasattr(chosen, "predict")):
+        raise InvalidPart(f"{brief(classifier)} is not a classifier.", classifier)
+    if not isinstance(made, Quantifier):
+        raise InvalidPart(f"{brief(method)} does not estimate shares. `quanet methods` lists the methods.", method)
+    return made
+
+
+def _exact_name(name: str) -> str:
+    """A name in the case of the code: EMQ for emq."""
+    if ":" in name:  # a class of another package
+        return name
+    first, dot, rest = name.partition(".")
+    lowered = {one.lower(): one for one in quanet.__all__}
+    if first.lower() not in lowered:
+        near = get_close_matches(first.lower(), lowered, n=1)
+        hint = f" Did you mean {lowered[near[0]]}?" if near else ""
+        raise InvalidPart(f"Unknown name {brief(first)}.{hint} `quanet methods` lists all.", name)
+    return lowered[first.lower()] + dot + rest
 
 
 def train(

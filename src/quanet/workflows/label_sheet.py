@@ -6,22 +6,25 @@ it belongs to the data, and whether rows were changed, dropped or skipped. Sorti
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.data.columns import as_number, check_columns, label_names
+from quanet.data.columns import as_number, check_columns, label_name, label_names
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns
 from quanet.errors import InvalidData
 from quanet.labels.label_plans import LabelPlan
+from quanet.workflows.labelled import settle_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from quanet.data.class_names import ClassNames
     from quanet.data.streams import TableSource
+    from quanet.state.batch_reader import BatchReader
 
 ORDER, ROW, STRATUM, SIZE, WEIGHT = "plan_order", "plan_row", "plan_stratum", "plan_stratum_size", "plan_weight"
 CHECK, ROWS = "plan_check", "plan_rows_in_data"
@@ -103,6 +106,34 @@ def fingerprints(table: "pd.DataFrame", inputs: InputColumns) -> list[str]:
         numbers = table[list(inputs.features)].map(as_number).to_numpy(dtype=float)  # NaN if empty
         cells = [" ".join(f"{value:.9g}" for value in row) for row in numbers.tolist()]
     return [f"h{value:016x}" for value in hash_texts(cells).tolist()]  # begins with a letter: no spreadsheet number
+
+
+def read_labels(
+    sheet: "TableSource | None",
+    source: "TableSource",
+    reader: "BatchReader",
+    column: str,
+    classes: "ClassNames",
+    *,
+    at_random: bool = False,
+    normalize: bool = False,
+) -> GivenLabels:
+    """The labels of a sheet, or of the rows of the data that have one, spelled as answers show the classes.
+
+    Parameters
+    ----------
+    sheet : the file with the labels; None if the data contain them.
+    source, reader : the data, already read, and what reads them.
+    column : the column of labels.
+    classes : names of the classes.
+    at_random, normalize : as in `read_sheet` and `settle_labels`.
+    """
+    if sheet is not None:
+        given = read_sheet(sheet, source, reader.inputs, column, columns=reader.columns, at_random=at_random)
+    else:
+        given = labels_in_source(source, column, reader.columns)
+    known = [label_name(name) for name in classes.names.tolist()]
+    return replace(given, names=settle_labels(classes.shown(given.names), normalize=normalize, known=known))
 
 
 def read_sheet(

@@ -1,7 +1,8 @@
 """Labelled tables: which columns hold instances and labels, and the labelled instances in them."""
 
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,18 +15,21 @@ from quanet.data.columns import (
     UnclearColumn,
     as_labels,
     check_columns,
+    describe_variants,
     find_label,
     find_text,
     label_name,
     label_names,
+    label_variants,
     normalize_labels,
     numeric_columns,
+    spellings,
 )
 from quanet.data.duplicates import find_distinct
 from quanet.data.instances import InputColumns, posterior_columns
 from quanet.data.periods import Groups, Key
 from quanet.data.streams import TableSource
-from quanet.errors import InvalidData
+from quanet.errors import Detected, InvalidData, QuanetWarning
 from quanet.simplex import classes_of
 from quanet.state.grouped_inputs import GroupedInputs
 
@@ -227,3 +231,30 @@ def _check(counts: dict[Any, int], where: str) -> None:
             f"{where} contains {len(counts):,} different labels in {sum(counts.values()):,} rows. "
             "Choose the label column with --label."
         )
+
+
+def settle_labels(
+    names: Sequence[Any], *, normalize: bool, known: Iterable[Any] = (), given: Mapping[str, str] | None = None
+) -> list[Any]:
+    """Labels with one spelling for all variants if `normalize`; otherwise a warning names the variants.
+
+    Parameters
+    ----------
+    names : labels as they were read; None if missing.
+    normalize : True to merge variants.
+    known : classes of a model; their spelling is used.
+    given : names of classes (`parse_names`): they are replaced by the labels.
+    """
+    classes = [*known, *(given or {}).values()]
+    everything = [*names, *classes]
+    if not normalize:
+        variants = describe_variants(everything)
+        if variants:
+            warnings.warn(f"{variants} If so, use --normalize-labels.", QuanetWarning, stacklevel=2)
+        return as_labels_written(names, given or {})
+    spelling = spellings(names, classes)
+    for group in label_variants(everything):
+        used = spelling.get(group[0], group[0])
+        others = ", ".join(repr(one) for one in group if one != used)
+        warnings.warn(Detected(f"Labels merged into {used!r}: {others}"), stacklevel=2)
+    return as_labels_written((spelling.get(name, name) for name in names), given or {})

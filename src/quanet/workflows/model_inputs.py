@@ -1,10 +1,56 @@
-"""Which columns of a table a model reads."""
+"""Load a model folder, and find the columns of a table that the model reads."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from quanet.base import Quantifier
+from quanet.data.class_names import ClassNames
 from quanet.data.columns import UnclearColumn, check_columns, find_text
 from quanet.data.instances import InputColumns
+from quanet.errors import Detected, InvalidModel
+from quanet.persist import load as folders
+
+
+def load_model(folder: Path, names: Mapping[str, str] | None = None) -> tuple[Quantifier, dict[str, Any]]:
+    """The quantifier in a model folder, and the facts saved with it.
+
+    Its classes have the names given (`parse_names`), or else those saved by `quanet fit --names`. They are also in the
+    facts as "class_names" (`ClassNames`): ``shown`` turns labels of a file into these names, ``find`` checks a class.
+    "digest" identifies the model.
+    """
+    facts = folders.facts_of(folder)
+    loaded = folders.load(folder)
+    hashes = getattr(loaded, "training_hashes_", None)
+    loaded = getattr(loaded, "quantifier_", loaded)  # the one that a search has selected
+    if hashes is not None:
+        loaded.training_hashes_ = hashes
+    if not isinstance(loaded, Quantifier):
+        raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
+    facts["digest"] = folders.model_digest(folder)
+    facts["class_names"] = ClassNames.of(loaded.classes_, names or {}, facts.get("names"))
+    return facts["class_names"].rename(loaded), facts
+
+
+def describe_model(folder: Path | str, facts: dict[str, Any], quantifier: Quantifier) -> dict[str, Any]:
+    """Facts about a model that an answer repeats."""
+    known = {"folder": str(folder), "method": type(quantifier).__name__, "saved": facts.get("saved", "")}
+    if facts.get("data"):
+        known["learnt from"] = facts["data"]
+    if facts.get("results"):
+        known["held-out errors"] = "; ".join(f"{name}: {value:.4f}" for name, value in facts["results"].items())
+    return known
+
+
+def find_inputs(
+    source: Any, facts: dict[str, Any], text: str | None, features: Sequence[str] = (), *, exclude: Sequence[str] = ()
+) -> InputColumns:
+    """The columns of `choose_inputs`; what was detected is reported as a warning (`Detected`)."""
+    inputs, found = choose_inputs(source, facts, text, features, exclude=exclude)
+    if found:
+        warnings.warn(Detected(found), stacklevel=2)
+    return inputs
 
 
 def choose_inputs(

@@ -23,6 +23,7 @@ from quanet.monitoring.history import BatchEstimate, History
 from quanet.monitoring.monitor import Monitor
 from quanet.monitoring.windows import estimate_batch
 from quanet.persist.load import load
+from quanet.persist.save import free_place
 from quanet.state.grouped_inputs import GroupedInputs
 
 # Default smoothing window in days, by the length of a batch: seven days, otherwise about four batches.
@@ -99,6 +100,27 @@ def resume(folder: Path, quantifier: Quantifier, asked: dict[str, float], *, mod
                 "start again with another --state folder."
             )
     return monitor
+
+
+def open_monitor(
+    quantifier: Quantifier, key: Key, folder: Path | None, *, model: str, **asked: float | None
+) -> Monitor:
+    """The monitor saved in a folder, or a new one.
+
+    Parameters
+    ----------
+    quantifier, model : the model with its own labels, and its name.
+    key : column and length of batches, which determine the default window.
+    folder : of a saved monitor; a new one is made if it is empty or None.
+    asked : settings of the monitor (level, window, half_life, tolerance); None for the default.
+    """
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    if folder is not None:
+        free_place(folder)  # raises now if the folder cannot be replaced at the end
+        if folder.is_dir() and any(folder.iterdir()):
+            return resume(folder, quantifier, given, model=model)
+    window = DEFAULT_WINDOW.get(key.period, 7.0)
+    return Monitor(quantifier, **{"window": window, "half_life": given.get("window", window)} | given)
 
 
 def read_batches(key: Key, reading: GroupedInputs) -> tuple[list[Batch], list[str]]:

@@ -16,6 +16,7 @@ from quanet.diagnostics.diagnose import diagnose, quiet_interval
 from quanet.diagnostics.exposure import weights_findings
 from quanet.diagnostics.findings import WIDE, Diagnosis, Finding, shrinkage_findings
 from quanet.diagnostics.text_drift import training_overlap_findings, unknown_words_finding
+from quanet.engines.processes import return_memory
 from quanet.errors import InvalidData
 from quanet.evaluation.accuracy import ExpectedAccuracy, predict_accuracy
 from quanet.state.grouped_inputs import GroupedInputs
@@ -161,6 +162,7 @@ def estimate_shares(
     progress : called with what is done next.
     """
     report = progress or (lambda _: None)
+    return_memory()
     instances = reading.instances
     bags = reading.bags()
     report("intervals")
@@ -244,7 +246,7 @@ def _some_instances(reading: GroupedInputs) -> tuple[Inputs, FloatArray | None]:
     values, weights, counts = reading.instances.values, reading.weights, np.ones(len(reading.codes))
     if reading.merged is not None:
         counts = reading.merged.counts.astype(float)
-    bag = Bags(np.arange(len(values))[None], weights=counts)
+    bag = Bags(np.arange(len(values))[None], weights=None if reading.merged is None else counts)
     chosen = bag.unweighted(values, np.array([min(reading.total, LARGEST)])).flat
     return Inputs(values[chosen]), None if weights is None else (weights / counts)[chosen]
 

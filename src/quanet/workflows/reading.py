@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,7 @@ def in_threads(function: Callable[[Any], Any], items: Iterator[Any]) -> Iterator
     with ThreadPoolExecutor(workers) as pool:
         try:
             for item in items:
-                waiting.append(pool.submit(function, item))
+                waiting.append(pool.submit(copy_context().run, function, item))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:

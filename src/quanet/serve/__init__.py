@@ -1,0 +1,1 @@
+"""The service: projects, batches, labels and alarms, as pages and an API (the only place that imports FastAPI)."""

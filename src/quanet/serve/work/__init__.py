@@ -1,0 +1,1 @@
+"""Jobs: what workers compute for the service, with the workflows of the command line."""

@@ -1,0 +1,77 @@
+"""The job "overview": all batches of a project together, from their states."""
+
+import time
+
+from quanet.report.predict import summarize_shares
+from quanet.serve.store.answers import put_answer
+from quanet.serve.store.connection import Connection
+from quanet.serve.store.jobs import enqueue
+from quanet.serve.store.uploads import read_again
+from quanet.serve.work.job_context import Finish, JobContext
+from quanet.serve.work.project_batches import batch_files, merge_batches, reading_of
+from quanet.serve.work.render_answer import stored_forms
+from quanet.serve.work.share_facts import share_facts
+from quanet.state import state_reading
+from quanet.state.arrow_file import to_bytes
+from quanet.workflows.predict import estimate_shares
+
+
+def perform(context: JobContext) -> Finish:
+    """Merge the states of new batches into that of the project, and estimate its shares by group."""
+    started = time.monotonic()
+    row, options = context.project()
+    with context.store.read() as connection:
+        files = batch_files(connection, row.id, row.model)
+    if not row.model or not files.number:
+        return lambda _: None
+    model = context.model(row, options)
+    merged = merge_batches(context, row, options, model)
+
+    def read_outdated(connection: Connection) -> None:
+        for id_ in merged.outdated:
+            read_again(connection, row.id, id_)
+
+    if merged.merged is None:
+        return read_outdated
+    reading = state_reading.reading_of(merged.state, model.quantifier, files.title)
+    context.report(0.5, "Estimating")
+    shares = estimate_shares(
+        model.quantifier,
+        reading,
+        keys=options.keys,
+        level=options.level,
+        seed=options.seed,
+        source=files.title,
+        model=model.about,
+    )
+    command = options.command("predict", files.names)
+    focus = model.facts["class_names"].find(options.show)
+    summary = summarize_shares(shares, settings=[("command", command)], focus=focus)
+    context.report(0.8, "Drawing charts")
+    forms = stored_forms(context.store.blobs, summary)
+    data = share_facts(shares, reading.some_texts, options) | {
+        "state": context.store.blobs.put_bytes(to_bytes(merged.state), "arrow"),
+        "merged": merged.last,
+        "model": row.model,
+        "reading": reading_of(options),
+        "batches": len(merged.state.partitions),
+        "rows": merged.state.rows,
+    }
+    context.memory[f"seconds {row.id}"] = time.monotonic() - started
+
+    def store_result(connection: Connection) -> None:
+        put_answer(
+            connection,
+            row.id,
+            "overview",
+            "project",
+            request={"merged": merged.last},
+            sentence=summary.answer,
+            command=command,
+            forms=forms,
+            data=data,
+        )
+        read_outdated(connection)
+        enqueue(connection, "monitor", row.id, {}, key=f"monitor:{row.id}")
+
+    return store_result
