@@ -2,18 +2,15 @@
 
 import time
 
-from quanet.report.predict import summarize_shares
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection
 from quanet.serve.store.jobs import enqueue
 from quanet.serve.store.uploads import read_again
 from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.project_batches import batch_files, merge_batches, reading_of
-from quanet.serve.work.render_answer import stored_forms
-from quanet.serve.work.share_facts import share_facts
+from quanet.serve.work.share_answers import answer_shares
 from quanet.state import state_reading
 from quanet.state.arrow_file import to_bytes
-from quanet.workflows.predict import estimate_shares
 
 
 def perform(context: JobContext) -> Finish:
@@ -34,22 +31,8 @@ def perform(context: JobContext) -> Finish:
     if merged.merged is None:
         return read_outdated
     reading = state_reading.reading_of(merged.state, model.quantifier, files.title)
-    context.report(0.5, "Estimating")
-    shares = estimate_shares(
-        model.quantifier,
-        reading,
-        keys=options.keys,
-        level=options.level,
-        seed=options.seed,
-        source=files.title,
-        model=model.about,
-    )
-    command = options.command("predict", files.names)
-    focus = model.facts["class_names"].find(options.show)
-    summary = summarize_shares(shares, settings=[("command", command)], focus=focus)
-    context.report(0.8, "Drawing charts")
-    forms = stored_forms(context.store.blobs, summary)
-    data = share_facts(shares, reading.some_texts, options) | {
+    answer = answer_shares(context, model, reading, options, files.title, files.names)
+    data = answer.facts | {
         "state": context.store.blobs.put_bytes(to_bytes(merged.state), "arrow"),
         "merged": merged.last,
         "model": row.model,
@@ -66,9 +49,9 @@ def perform(context: JobContext) -> Finish:
             "overview",
             "project",
             request={"merged": merged.last},
-            sentence=summary.answer,
-            command=command,
-            forms=forms,
+            sentence=answer.sentence,
+            command=answer.command,
+            forms=answer.forms,
             data=data,
         )
         read_outdated(connection)

@@ -3,18 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
-from quanet.report.predict import summarize_shares
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection
 from quanet.serve.store.uploads import BatchRow, FileRow, batch, file, finish_batch, start_batch
 from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.project_batches import enqueue_overview, partition_of
-from quanet.serve.work.render_answer import stored_forms
-from quanet.serve.work.share_facts import share_facts, total_facts
+from quanet.serve.work.share_answers import answer_shares
+from quanet.serve.work.share_facts import total_facts
 from quanet.state.arrow_file import to_bytes
 from quanet.state.state_reading import reading_of
 from quanet.workflows.group_files import open_files
-from quanet.workflows.predict import estimate_shares
 
 
 def perform(context: JobContext) -> Finish:
@@ -31,26 +29,12 @@ def perform(context: JobContext) -> Finish:
         state = data.state(follow=context.follow(options))
         context.check_rows(data.name, state.rows, options)
         reading = reading_of(state, model.quantifier, data.name)
-        context.report(0.8, "Estimating")
-        shares = estimate_shares(
-            model.quantifier,
-            reading,
-            keys=options.keys,
-            level=options.level,
-            seed=options.seed,
-            source=data.name,
-            model=model.about,
-        )
-        command = options.command("predict", [upload.name])
-        focus = model.facts["class_names"].find(options.show)
-        summary = summarize_shares(shares, settings=[("command", command)], focus=focus)
-        context.report(0.9, "Drawing charts")
-        forms = stored_forms(context.store.blobs, summary)
-    facts = share_facts(shares, reading.some_texts, options)
+        answer = answer_shares(context, model, reading, options, data.name, [upload.name])
+    facts = answer.facts
     stored = context.store.blobs.put_bytes(
         to_bytes(replace(state, partitions=frozenset({partition_of(one.id)}))), "arrow"
     )
-    totals: dict[str, Any] = {"classes": facts["classes"], **total_facts(shares)}
+    totals: dict[str, Any] = {"classes": facts["classes"], **total_facts(answer.shares)}
 
     def store_result(connection: Connection) -> None:
         finish_batch(connection, one.id, rows=state.rows, totals=totals, state=stored, model=row.model)
@@ -60,9 +44,9 @@ def perform(context: JobContext) -> Finish:
             "batch",
             f"batch:{one.id}",
             request={"batch": one.id, "model": row.model},
-            sentence=summary.answer,
-            command=command,
-            forms=forms,
+            sentence=answer.sentence,
+            command=answer.command,
+            forms=answer.forms,
             data=facts,
         )
         enqueue_overview(connection, context, row.id)
