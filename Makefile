@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers unit fuzz format bench paper clean
+.PHONY: help setup demo test check lint types layers unit docs fuzz format bench paper clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -43,7 +43,17 @@ layers: .venv/.dev
 # One thread per process, because threads of several processes would wait for each other: half the time. With worksteal
 # a process runs neighbouring tests, so that it makes fewer fixtures. Processes that tests start share compiled modules.
 unit: .venv/.dev
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term-missing:skip-covered
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses=3 --dist=worksteal --cov --cov-report=term-missing:skip-covered
+
+.venv/.docs: .venv/.dev
+	$(PIP) --editable '.[demo,dev,docs]'
+	@touch $@
+
+# Warnings are errors. Examples of the gallery are run, and one that fails is named. Unchanged pages are not made again.
+docs: .venv/.docs ## Build the documentation site in docs/_build/html, without the network
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+	$(BIN)/python docs/check_numbers.py
 
 # make fuzz CASES=20000 SEED=7; a failure names its seed and number, and how to reproduce it.
 fuzz: .venv/.dev ## Call the commands with hostile files and options, 5,000 times
@@ -66,4 +76,4 @@ paper: .venv/.dev ## Run the paper's experiment in tmp/paper; make paper again r
 	$(BIN)/quanet experiment run benchmarks/paper.toml --output tmp/paper
 
 clean: ## Remove environments and caches
-	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf .venv .venv-bench docs/_build docs/auto_gallery docs/measurements docs/reference/api .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -120,7 +120,9 @@ def main() -> None:
     given = parser.parse_args()
     found = {k: errors(k, given) for k in given.classes}
     lines = [
-        "# What to keep of many posteriors\n\n    python benchmarks/lattices.py -o benchmarks/results/lattices.md\n",
+        "# What to keep of many posteriors\n",
+        "<!-- not run: a benchmark -->\n```console",
+        "$ python benchmarks/lattices.py -o benchmarks/results/lattices.md\n```\n",
         f"Largest error of a share by EMQ from {given.keep:,} cells or rows of {given.rows:,}, over {len(WORLDS)} "
         "classifiers and 4 prevalences.\n",
         f"| kept | {' | '.join(f'{k} classes' for k in found)} |",

@@ -6,12 +6,15 @@ from typing import Any
 
 HEAD = """# The service: first chart, pages, load, kills, hostile requests
 
-    python benchmarks/serve.py first FOLDER
-    python benchmarks/serve.py pages FOLDER
-    python benchmarks/serve.py load FOLDER
-    python benchmarks/serve_kill.py FOLDER
-    python benchmarks/serve_schema.py FOLDER
-    python benchmarks/serve.py table FOLDER -o benchmarks/results/serve.md
+<!-- not run: a benchmark -->
+```console
+$ python benchmarks/serve.py first FOLDER
+$ python benchmarks/serve.py pages FOLDER
+$ python benchmarks/serve.py load FOLDER
+$ python benchmarks/serve_kill.py FOLDER
+$ python benchmarks/serve_schema.py FOLDER
+$ python benchmarks/serve.py table FOLDER -o benchmarks/results/serve.md
+```
 
 Server, workers and clients share 2 cores and one machine. {versions}. SQLite. {note}
 """

@@ -124,8 +124,10 @@ def table(found: dict[str, Any], given: argparse.Namespace, seconds: float) -> s
     lines = [
         "# Coverage of intervals for shares of weights",
         "",
-        "    python benchmarks/weighted_shares.py "
+        "<!-- not run: a benchmark -->\n```console",
+        "$ python benchmarks/weighted_shares.py "
         f"--jobs {given.jobs} --trainings {given.trainings} --bags {given.bags} --output {given.output}",
+        "```",
         "",
         f"{max(map(len, found.values()))} training sets of {TRAINING:,} instances; for each, {given.bags} bags at each "
         f"of the shares {', '.join(map(str, SHARES))} of the second class. Level {LEVEL:.0%}, without drift. Python "

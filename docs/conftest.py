@@ -1,3 +1,22 @@
-"""Pages that need a cluster: tests/engines runs them, with the cluster that its tests have started."""
+"""What pytest leaves out of docs/: pages that need a cluster (tests/engines runs them), and what the site builds."""
 
-collect_ignore = ["how-to/ray.md", "how-to/spark.md"]
+import pytest
+
+collect_ignore = [
+    "how-to/ray.md",
+    "how-to/spark.md",
+    "conf.py",
+    "extensions",
+    "gallery",  # run by `make docs`
+    "auto_gallery",
+    "measurements",
+    "_build",
+    "changelog.md",
+    "contributing.md",
+]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """The examples of a page run in a folder of their own, where they may write files."""
+    monkeypatch.chdir(tmp_path)

@@ -1,9 +1,11 @@
+import gc
 import os
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from coverage import Coverage
 from hypothesis import settings
 
@@ -21,6 +23,12 @@ settings.load_profile("quanet")
 
 ESTIMATES_ONLY = {"classifiers", "data", "experiments", "labels", "methods"}
 ESTIMATES_ONLY |= {"test_checkpoints.py", "test_lstm.py", "test_set_networks.py"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Test files have no doctests, so they are not searched for any."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -51,6 +59,12 @@ def pytest_collection_modifyitems(items):
             if test in seen:
                 item.add_marker("no_cover")
             seen.add(test)
+
+
+def pytest_collection_finish(session):
+    """What was imported stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -102,3 +102,25 @@ def test_metrics_are_found_by_name_and_by_function():
     assert find_metric(own).function is own
     with pytest.raises(InvalidSetting, match=r"Unknown metric 'mse'.*ae, nae"):
         find_metric("mse")
+
+
+# QuaPy 0.2.3: quapy.error.NAME(truth, estimate), with eps=1/200 where it has one.
+QUAPY_TRUTH = np.array([[0.2, 0.3, 0.5], [0.0, 0.4, 0.6]])
+QUAPY_ESTIMATE = np.array([[0.1, 0.3, 0.6], [0.2, 0.2, 0.6]])
+QUAPY = {
+    "ae": [0.066666666667, 0.133333333333],
+    "nae": [0.125, 0.2],
+    "se": [0.006666666667, 0.026666666667],
+    "rae": [0.228608226676, 13.497942386831],
+    "nrae": [0.1152410323, 0.198499152748],
+    "kld": [0.045238235881, 0.253386561866],
+    "nkld": [0.022615261232, 0.126019745818],
+    "md": [0.2, 0.2],
+}
+
+
+@pytest.mark.parametrize("name", QUAPY)
+def test_errors_are_quapys(name):
+    metric = METRICS[name]
+    eps = {"eps": 1 / 200} if metric.smoothed else {}
+    np.testing.assert_allclose(metric.function(QUAPY_TRUTH, QUAPY_ESTIMATE, **eps), QUAPY[name], atol=1e-11)

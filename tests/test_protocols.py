@@ -86,6 +86,13 @@ def test_app_takes_any_grid():
         APP(prevalences=[1.2]).draw([0, 1], rng=0)
 
 
+def test_the_grid_of_three_classes_is_quapys():
+    # QuaPy 0.2.3: APP(data, sample_size=100, n_prevalences=21, repeats=1), in its order
+    quapy = [[a / 20, b / 20, (20 - a - b) / 20] for a in range(21) for b in range(21 - a)]
+    bags = APP(bag_size=100, repeats=1).draw(np.arange(300) % 3, rng=0)
+    np.testing.assert_array_equal(bags.prevalences, quapy)
+
+
 def test_npp_stays_near_the_pools_prevalence_without_bias():
     bags = NPP(bag_size=60, repeats=4000).draw(POOL, rng=0)
     np.testing.assert_allclose(bags.prevalences.mean(axis=0), [1 / 2, 1 / 3, 1 / 6], atol=0.004)

@@ -6,9 +6,9 @@ from quanet.catalogue.listing import list_methods as list_methods
 from quanet.classifiers.calibration import calibrate as calibrate
 from quanet.classifiers.stacking import StackedClassifier as StackedClassifier
 from quanet.classifiers.text import TextClassifier as TextClassifier
-from quanet.data.columns import normalize_labels as normalize_labels
 from quanet.data.dataset import Dataset as Dataset
 from quanet.data.instances import Inputs as Inputs
+from quanet.data.label_spellings import normalize_labels as normalize_labels
 from quanet.data.lequa import BagFiles as BagFiles
 from quanet.data.loading import TrainTest as TrainTest
 from quanet.data.loading import fetch_dataset as fetch_dataset
@@ -62,8 +62,8 @@ from quanet.methods.friedman import Friedman as Friedman
 from quanet.methods.hellinger import HDx as HDx
 from quanet.methods.hellinger import HDy as HDy
 from quanet.methods.kde import KDEyCS as KDEyCS
-from quanet.methods.kde import KDEyHD as KDEyHD
 from quanet.methods.kde import KDEyML as KDEyML
+from quanet.methods.kde_hellinger import KDEyHD as KDEyHD
 from quanet.methods.kernel_means import Distances as Distances
 from quanet.methods.kernel_means import GaussianKernel as GaussianKernel
 from quanet.methods.likelihood import LEIP as LEIP
@@ -72,6 +72,8 @@ from quanet.methods.matching import SMM as SMM
 from quanet.methods.matching import DMy as DMy
 from quanet.methods.matching import DyS as DyS
 from quanet.methods.matching import Matching as Matching
+from quanet.methods.median_sweeps import MS as MS
+from quanet.methods.median_sweeps import MS2 as MS2
 from quanet.methods.multiclass import OneVsRest as OneVsRest
 from quanet.methods.neighbours import PWK as PWK
 from quanet.methods.neighbours import WeightedNeighbours as WeightedNeighbours
@@ -91,8 +93,6 @@ from quanet.methods.svm_counting import SVMNKLD as SVMNKLD
 from quanet.methods.svm_counting import SVMQ as SVMQ
 from quanet.methods.svm_counting import SVMRAE as SVMRAE
 from quanet.methods.thresholds import MAX as MAX
-from quanet.methods.thresholds import MS as MS
-from quanet.methods.thresholds import MS2 as MS2
 from quanet.methods.thresholds import T50 as T50
 from quanet.methods.thresholds import TAC as TAC
 from quanet.methods.thresholds import X as X

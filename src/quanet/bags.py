@@ -34,7 +34,7 @@ class Merged:
 
 
 class Bags:
-    """A stack of bags, as row numbers into a pool.
+    """A stack of bags, as row numbers into a pool: what protocols draw and what `predict_bags` estimates.
 
     Parameters
     ----------
@@ -48,6 +48,8 @@ class Bags:
 
     Attributes
     ----------
+    flat : (sum of `lengths`,) row numbers of all bags, one bag after the other.
+    labels, pool_size, weights, merged : as given; bags without labels are numbered from 0.
     lengths : (b,) row numbers of every bag.
     sizes : (b,) instances of every bag; other than `lengths` only if rows are merged.
 
@@ -231,12 +233,10 @@ class Bags:
 
         Examples
         --------
-        >>> Bags([[0, 1], [1, 2]]).shares(np.array([0, 0, 1]), 2)
-        array([[1. , 0. ],
-               [0.5, 0.5]])
-        >>> Bags([[0, 1], [1, 2]], weights=[1, 1, 3]).shares(np.array([0, 0, 1]), 2)
-        array([[1.  , 0.  ],
-               [0.25, 0.75]])
+        >>> Bags([[0, 1], [1, 2]]).shares(np.array([0, 0, 1]), 2).tolist()
+        [[1.0, 0.0], [0.5, 0.5]]
+        >>> Bags([[0, 1], [1, 2]], weights=[1, 1, 3]).shares(np.array([0, 0, 1]), 2).tolist()
+        [[1.0, 0.0], [0.25, 0.75]]
         """
         self.check_pool(len(codes))
         cells = self.owners * k + codes[self.flat]

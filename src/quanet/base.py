@@ -14,8 +14,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from quanet.arrays import FloatArray, IntArray, LabelArray, check_not_empty
 from quanet.bags import Bags
 from quanet.classifiers.cross_fitting import check_labels, without_single
-from quanet.data.columns import describe_variants
 from quanet.data.instances import Inputs
+from quanet.data.label_spellings import describe_variants
 from quanet.drift.parts import check_groups
 from quanet.drift.scale import DriftScale, is_wanted, learn_scale
 from quanet.errors import InvalidData, QuanetWarning
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Quantifier(BaseEstimator, ABC):
-    """Base class of all quantifiers.
+    """Base class of all quantifiers. Subclass it to add a method without a classifier; others: `AggregativeQuantifier`.
 
     A quantifier works in three steps. `read` runs the classifier on each instance, once. `rows` turns its output into
     what the method needs. `aggregate` turns any stack of bags of rows into prevalences. A subclass defines `_fit`,
@@ -47,6 +47,15 @@ class Quantifier(BaseEstimator, ABC):
     drift_ : `DriftScale`, how many points of bias to expect on data that differ from the training data. None in models
         saved by older versions, and in members of other quantifiers.
     left_out_ : labels of classes with a single instance, which cannot be learned; they are not in `classes_`.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> X, y = Gaussians().draw([0.5, 0.5], 300, rng=0)
+    >>> quantifier = EMQ().fit(X, y)
+    >>> inputs = quantifier.read(X)
+    >>> bool((quantifier.aggregate(quantifier.rows(inputs)) == quantifier.predict(X)).all())
+    True
     """
 
     about: ClassVar[Any] = None  # facts about the method (`methods.about`), enforced by `fit`
@@ -99,17 +108,6 @@ class Quantifier(BaseEstimator, ABC):
 
         Every function that accepts instances also accepts the result. So one can estimate, compute intervals, diagnose
         and draw bags without running the classifier again.
-
-        Examples
-        --------
-        >>> from quanet import EMQ, Gaussians
-        >>> X, y = Gaussians().draw([0.5, 0.5], 300, rng=0)
-        >>> quantifier = EMQ().fit(X, y)
-        >>> inputs = quantifier.read(X)
-        >>> bool((quantifier.predict(inputs) == quantifier.predict(X)).all())
-        True
-        >>> bool((quantifier.rows(inputs) == quantifier.represent(X)).all())
-        True
         """
         if isinstance(X, Inputs):
             return X

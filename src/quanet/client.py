@@ -1,13 +1,4 @@
-"""A client of a quanet service: projects, training, batches, answers and labels from Python.
-
->>> from quanet.client import Client
->>> service = Client("http://127.0.0.1:8000")  # doctest: +SKIP
->>> project = service.create("Film reviews", text="review", label="sentiment", by=["date:month"])  # doctest: +SKIP
->>> service.wait(service.upload_training(project, "reviews.csv"))  # doctest: +SKIP
->>> service.wait(service.train(project))  # doctest: +SKIP
->>> batch = service.wait_batch(service.batch(project, "march.csv"))  # doctest: +SKIP
->>> service.answer(batch)["shares"]  # doctest: +SKIP
-"""
+"""A client of a quanet service: projects, training, batches, answers and labels from Python."""
 
 import io
 import time
@@ -75,7 +66,7 @@ class RemoteBatch:
 
 
 class Client:
-    """A connection to a service. Use it in a ``with`` block, or close it.
+    """A connection to a service (`quanet serve`). Use it in a ``with`` block, or close it.
 
     Parameters
     ----------
@@ -83,6 +74,16 @@ class Client:
     token : as `quanet token create` printed it; None for a service on this machine.
     name : tells programs that share a token apart when they label.
     timeout : seconds to wait for an answer.
+
+    Examples
+    --------
+    >>> from quanet.client import Client
+    >>> with Client("http://127.0.0.1:8000") as service:  # doctest: +SKIP
+    ...     project = service.create("Film reviews", text="review", label="sentiment", by=["date:month"])
+    ...     service.wait(service.upload_training(project, "reviews.csv"))
+    ...     service.wait(service.train(project))
+    ...     batch = service.wait_batch(service.batch(project, "march.csv"))
+    ...     print(service.answer(batch)["shares"])
     """
 
     def __init__(self, url: str, token: str | None = None, *, name: str = "", timeout: float = 60.0) -> None:

@@ -37,7 +37,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class QuanetError(Exception):
-    """Base class of all errors that the caller can fix."""
+    """Base class of all errors that the caller can fix. Catch it to show the message instead of a traceback.
+
+    Subclasses in `quanet.errors` name what is wrong, such as `InvalidData` and `InvalidSetting`. They are also errors
+    of Python, such as `ValueError`.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, QuanetError
+    >>> try:
+    ...     EMQ().fit(["good", "fine"], [1, 1])
+    ... except QuanetError as error:
+    ...     print(error)
+    y has one class only, 1; at least two are needed. Add labelled instances of another class.
+    """
 
 
 class InvalidData(QuanetError, ValueError):
@@ -101,7 +114,19 @@ class MissingExtra(QuanetError, ImportError):
 
 
 class QuanetWarning(UserWarning):
-    """The result may differ from what the caller expects; the message explains how."""
+    """The result may differ from what the caller expects; the message explains how.
+
+    Filter it as any warning of Python: ``warnings.simplefilter("error", QuanetWarning)`` stops at the first one.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from quanet import CC, QuanetWarning
+    >>> with warnings.catch_warnings(record=True, category=QuanetWarning, action="always") as found:
+    ...     _ = CC().fit([[0.0], [0.1], [1.0], [1.1]], ["no", "no", "yes", "Yes"])
+    >>> print(found[0].message)
+    These labels look like one class: 'Yes', 'yes'. If so, use one spelling: ...
+    """
 
 
 class Detected(QuanetWarning):

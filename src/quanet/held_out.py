@@ -24,7 +24,7 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.data.duplicates import first_copies, independent_size
 from quanet.drift.scale import without_drift
 from quanet.errors import QuanetWarning
-from quanet.simplex import count, draw_uniformly, to_counts
+from quanet.simplex import count, draw_bags, draw_uniformly, to_counts
 
 BLOCKS = 50  # of neighbouring instances of a class, whose means show how similar neighbours are
 MIN_HELD_OUT = 30  # held-out instances; with fewer, nothing is measured and estimates are not shrunk
@@ -52,6 +52,13 @@ class HeldOut:
     groups : (m,) equal numbers for copies of one instance (`quanet.data.duplicates`); None if all are different.
     fold_gap : (k, k + 1) how much better the final classifier is than the classifiers of the folds, which made the
         inputs (`measure_fold_gap`); None if unknown.
+
+    Examples
+    --------
+    >>> from quanet import PACC
+    >>> held_out = PACC("precomputed").fit([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], ["no", "no", "yes"]).held_out_
+    >>> held_out.inputs.shape, held_out.codes, held_out.counts
+    ((3, 2), array([0, 0, 1], dtype=int32), array([2, 1]))
     """
 
     inputs: FloatArray
@@ -133,14 +140,6 @@ def effective_size(scores: FloatArray, groups: IntArray | None = None) -> float:
     between = float((np.diff(means, axis=0) ** 2).sum()) / (2 * (BLOCKS - 1))
     expected = float(scores.var(axis=0, ddof=1).sum()) * BLOCKS / m
     return m * min(1.0, max(expected / max(between, 1e-300), BLOCKS / m))
-
-
-def draw_bags(codes: IntArray, counts: IntArray, rng: np.random.Generator) -> IntArray:
-    """Positions (b, n) of instances of classes (m,), drawn with replacement to give the class counts (b, k)."""
-    sizes = count(codes, counts.shape[1])
-    owner = (np.arange(counts[0].sum()) >= counts.cumsum(axis=1)[:, :, None]).sum(axis=1)
-    within = (rng.random(owner.shape) * sizes[owner]).astype(np.intp)
-    return np.asarray(np.argsort(codes, kind="stable")[(np.cumsum(sizes) - sizes)[owner] + within])
 
 
 def shrinkage_of(quantifier: Any, scores: FloatArray, inputs: FloatArray, codes: IntArray) -> float:

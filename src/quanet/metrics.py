@@ -18,7 +18,19 @@ Eps = float | FloatArray
 
 
 def absolute_error(truth: FloatArray, estimate: FloatArray) -> FloatArray:
-    r"""AE: mean over classes of :math:`|\hat p_c - p_c|`.
+    r"""Absolute error (AE): the mean over classes of the distance from the truth [1]_.
+
+    .. math:: AE(p, \hat p) = \frac1k \sum_c |\hat p_c - p_c|
+
+    Parameters
+    ----------
+    truth : (..., k) true prevalences p.
+    estimate : (..., k) estimated prevalences; both broadcast against each other, and the result is (...).
+
+    References
+    ----------
+    .. [1] F. Sebastiani, "Evaluation measures for quantification: an axiomatic approach", Information Retrieval Journal
+           23, 2020.
 
     Examples
     --------
@@ -29,7 +41,18 @@ def absolute_error(truth: FloatArray, estimate: FloatArray) -> FloatArray:
 
 
 def normalized_absolute_error(truth: FloatArray, estimate: FloatArray) -> FloatArray:
-    r"""NAE: the absolute error divided by the largest possible one, :math:`2 (1 - \min_c p_c) / k`.
+    r"""Normalized absolute error (NAE): the absolute error divided by the largest possible one [1]_.
+
+    .. math:: NAE(p, \hat p) = \frac{\sum_c |\hat p_c - p_c|}{2 (1 - \min_c p_c)}
+
+    Parameters
+    ----------
+    truth, estimate : see `absolute_error`.
+
+    References
+    ----------
+    .. [1] F. Sebastiani, "Evaluation measures for quantification: an axiomatic approach", Information Retrieval Journal
+           23, 2020.
 
     Examples
     --------
@@ -41,7 +64,18 @@ def normalized_absolute_error(truth: FloatArray, estimate: FloatArray) -> FloatA
 
 
 def squared_error(truth: FloatArray, estimate: FloatArray) -> FloatArray:
-    r"""SE: mean over classes of :math:`(\hat p_c - p_c)^2`.
+    r"""Squared error (SE): the mean over classes of the squared distance from the truth [1]_.
+
+    .. math:: SE(p, \hat p) = \frac1k \sum_c (\hat p_c - p_c)^2
+
+    Parameters
+    ----------
+    truth, estimate : see `absolute_error`.
+
+    References
+    ----------
+    .. [1] F. Sebastiani, "Evaluation measures for quantification: an axiomatic approach", Information Retrieval Journal
+           23, 2020.
 
     Examples
     --------
@@ -52,7 +86,22 @@ def squared_error(truth: FloatArray, estimate: FloatArray) -> FloatArray:
 
 
 def relative_absolute_error(truth: FloatArray, estimate: FloatArray, *, eps: Eps) -> FloatArray:
-    r"""RAE: mean over classes of :math:`|\hat p_c - p_c| / p_c`.
+    r"""Relative absolute error (RAE): the mean over classes of the distance from the truth, as a share of it [1]_.
+
+    .. math:: RAE(p, \hat p) = \frac1k \sum_c \frac{|\hat p_c - p_c|}{p_c}
+
+    For rare classes: an error of one point counts more where the truth is one point than where it is fifty.
+
+    Parameters
+    ----------
+    truth, estimate : see `absolute_error`.
+    eps : both are first smoothed, :math:`(p + \epsilon) / (1 + k \epsilon)`. The usual value is
+        ``1 / (2 * bag_size)``; one number, or one for every bag.
+
+    References
+    ----------
+    .. [1] F. Sebastiani, "Evaluation measures for quantification: an axiomatic approach", Information Retrieval Journal
+           23, 2020.
 
     Examples
     --------
@@ -64,7 +113,19 @@ def relative_absolute_error(truth: FloatArray, estimate: FloatArray, *, eps: Eps
 
 
 def normalized_relative_absolute_error(truth: FloatArray, estimate: FloatArray, *, eps: Eps) -> FloatArray:
-    r"""NRAE: the relative absolute error divided by the largest possible one, :math:`(k - 2 + 1 / \min_c p_c) / k`.
+    r"""Normalized relative absolute error (NRAE): the relative absolute error divided by the largest possible one [1]_.
+
+    .. math:: NRAE(p, \hat p) = \frac{\sum_c |\hat p_c - p_c| / p_c}{k - 2 + 1 / \min_c p_c}
+
+    Parameters
+    ----------
+    truth, estimate : see `absolute_error`.
+    eps : see `relative_absolute_error`.
+
+    References
+    ----------
+    .. [1] F. Sebastiani, "Evaluation measures for quantification: an axiomatic approach", Information Retrieval Journal
+           23, 2020.
 
     Examples
     --------
@@ -78,7 +139,19 @@ def normalized_relative_absolute_error(truth: FloatArray, estimate: FloatArray, 
 
 
 def kullback_leibler_divergence(truth: FloatArray, estimate: FloatArray, *, eps: Eps) -> FloatArray:
-    r"""KLD: :math:`\sum_c p_c \log (p_c / \hat p_c)`, in nats.
+    r"""Kullback-Leibler divergence (KLD) of the estimate from the truth, in nats [1]_.
+
+    .. math:: KLD(p, \hat p) = \sum_c p_c \ln \frac{p_c}{\hat p_c}
+
+    Parameters
+    ----------
+    truth, estimate : see `absolute_error`.
+    eps : see `relative_absolute_error`.
+
+    References
+    ----------
+    .. [1] F. Sebastiani, "Evaluation measures for quantification: an axiomatic approach", Information Retrieval Journal
+           23, 2020.
 
     Examples
     --------
@@ -92,7 +165,19 @@ def kullback_leibler_divergence(truth: FloatArray, estimate: FloatArray, *, eps:
 
 
 def normalized_kullback_leibler_divergence(truth: FloatArray, estimate: FloatArray, *, eps: Eps) -> FloatArray:
-    r"""NKLD: :math:`2 e^{KLD} / (1 + e^{KLD}) - 1`, from 0 to 1.
+    r"""Normalized Kullback-Leibler divergence (NKLD), from 0 to 1 [1]_.
+
+    .. math:: NKLD(p, \hat p) = 2\, \frac{e^{KLD}}{1 + e^{KLD}} - 1
+
+    Parameters
+    ----------
+    truth, estimate : see `absolute_error`.
+    eps : see `relative_absolute_error`.
+
+    References
+    ----------
+    .. [1] F. Sebastiani, "Evaluation measures for quantification: an axiomatic approach", Information Retrieval Journal
+           23, 2020.
 
     Examples
     --------
@@ -103,9 +188,20 @@ def normalized_kullback_leibler_divergence(truth: FloatArray, estimate: FloatArr
 
 
 def match_distance(truth: FloatArray, estimate: FloatArray) -> FloatArray:
-    r"""MD: :math:`\sum_{c < k} |\hat P_c - P_c|` of cumulative prevalences, for ordered classes.
+    r"""Match distance (MD): the error for ordered classes, such as stars [1]_.
+
+    .. math:: MD(p, \hat p) = \sum_{c < k} \big| \hat P_c - P_c \big|, \qquad P_c = \sum_{j \le c} p_j
 
     This is the earth mover's distance if neighbouring classes have distance 1.
+
+    Parameters
+    ----------
+    truth, estimate : see `absolute_error`; classes from the lowest to the highest.
+
+    References
+    ----------
+    .. [1] M. Werman, S. Peleg and A. Rosenfeld, "A distance metric for multidimensional histograms", Computer Vision,
+           Graphics, and Image Processing 32, 1985.
 
     Examples
     --------
@@ -116,7 +212,13 @@ def match_distance(truth: FloatArray, estimate: FloatArray) -> FloatArray:
 
 
 def bias(truth: FloatArray, estimate: FloatArray) -> FloatArray:
-    r"""Signed error :math:`\hat p_c - p_c` of every class: (..., k). It sums to zero over the classes.
+    r"""Bias: the signed error of every class, (..., k). It sums to zero over the classes.
+
+    .. math:: \hat p_c - p_c
+
+    Parameters
+    ----------
+    truth, estimate : see `absolute_error`.
 
     Examples
     --------
@@ -141,6 +243,8 @@ class Metric:
     per_class: bool = False
 
 
+#: The metrics by their short names: "ae", "nae", "se", "rae", "nrae", "kld", "nkld", "md", "bias". Each entry has its
+#: `function`, and whether it needs `eps` (`smoothed`) or ordered classes (`ordered`), or gives a number `per_class`.
 METRICS = {
     metric.name: metric
     for metric in (

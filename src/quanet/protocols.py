@@ -74,7 +74,9 @@ class Protocol(ABC):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class APP(Protocol):
-    """Artificial prevalence protocol: every prevalence of a grid, `repeats` times each (Forman 2008).
+    """Artificial prevalence protocol: every prevalence of a grid, `repeats` times each [1]_.
+
+    For experiments that cover all prevalences alike, whatever those of the pool.
 
     Parameters
     ----------
@@ -83,6 +85,10 @@ class APP(Protocol):
     prevalences : (m, k), or (m,) for the second of two classes. None means, for two classes, the 21 values 0.01, 0.05,
         0.10, ..., 0.95, 0.99, and for more classes a grid over the simplex: multiples of 1/20, or of the smallest 1/m
         whose grid has at most 2,000 points.
+
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying counts and costs via classification", Data Mining and Knowledge Discovery 17, 2008.
 
     Examples
     --------
@@ -124,12 +130,21 @@ class RandomProtocol(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UPP(RandomProtocol):
-    """Uniform prevalence protocol: the prevalences of every bag are drawn uniformly from the simplex.
+    r"""Uniform prevalence protocol: the prevalences of every bag are drawn uniformly from the simplex [1]_.
+
+    .. math:: p \sim \text{Dirichlet}(1, \ldots, 1)
+
+    For more than two classes, where the grid of `APP` grows too large.
 
     Parameters
     ----------
     bag_size : instances in a bag.
     repeats : number of bags.
+
+    References
+    ----------
+    .. [1] A. Esuli, A. Moreo, F. Sebastiani and G. Sperduti, "A concise overview of LeQua@CLEF 2022: learning to
+           quantify", CLEF 2022.
 
     Examples
     --------
@@ -144,9 +159,19 @@ class UPP(RandomProtocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NPP(RandomProtocol):
-    """Natural prevalence protocol: bags are drawn at random from the pool, regardless of the classes.
+    """Natural prevalence protocol: bags are drawn at random from the pool, regardless of the classes [1]_.
 
-    The prevalences of `repeats` bags of `bag_size` instances vary around those of the pool.
+    The prevalences vary around those of the pool: use it if no prior shift is expected.
+
+    Parameters
+    ----------
+    bag_size : instances in a bag.
+    repeats : number of bags.
+
+    References
+    ----------
+    .. [1] A. Esuli and F. Sebastiani, "Optimizing text quantifiers for multivariate loss functions", ACM Transactions
+           on Knowledge Discovery from Data 9(4), 2015.
 
     Examples
     --------
@@ -165,13 +190,22 @@ class NPP(RandomProtocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dirichlet(Protocol):
-    """Prevalences from a Dirichlet distribution: near its mean for a large `alpha`, near the vertices for a small one.
+    r"""Dirichlet protocol: the prevalences of every bag are drawn from a Dirichlet distribution, as in [1]_.
+
+    .. math:: p \sim \text{Dirichlet}(\alpha_1, \ldots, \alpha_k)
+
+    They are near its mean for a large `alpha`, and near the vertices of the simplex for a small one.
 
     Parameters
     ----------
     alpha : one concentration for all classes, or one for each, (k,).
     bag_size : instances in a bag.
     repeats : number of bags.
+
+    References
+    ----------
+    .. [1] Z. C. Lipton, Y.-X. Wang and A. Smola, "Detecting and correcting for label shift with black box predictors",
+           ICML 2018.
 
     Examples
     --------

@@ -28,8 +28,8 @@ def predict(
 ) -> "Shares":
     """Estimate the share of every class in a Ray dataset, overall and by group, with intervals.
 
-    Actors load the model once and read the blocks where they are; only states travel. The digits are those of
-    `quanet predict` on the same rows.
+    Use it for data that are on a Ray cluster. Actors load the model once and read the blocks where they are; only
+    states travel. The digits are those of `quanet predict` on the same rows.
 
     Parameters
     ----------
@@ -43,6 +43,19 @@ def predict(
     seed : random seed.
     drift : whether intervals include drift.
     workers : at most this many actors; None: one per core of the cluster.
+
+    Returns
+    -------
+    Shares
+        `total` and `interval` (`Interval`) with the shares of all rows and of every `groups`; `diagnosis`, and more.
+        `summarize_shares` turns it into a report.
+
+    Examples
+    --------
+    >>> import ray.data  # doctest: +SKIP
+    >>> from quanet.ray import predict
+    >>> shares = predict(ray.data.read_parquet("reviews/"), "model/", by=["product"])  # doctest: +SKIP
+    >>> print(shares.total)  # doctest: +SKIP
     """
     from quanet.engines.ray_data import column_names, first_rows, read_dataset
     from quanet.workflows.cluster_tables import ClusterTable, predict_table

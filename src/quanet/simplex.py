@@ -175,6 +175,14 @@ def to_counts(prevalences: FloatArray, n: int) -> IntArray:
     return counts
 
 
+def draw_bags(codes: IntArray, counts: IntArray, rng: np.random.Generator) -> IntArray:
+    """Positions (b, n) of instances of classes (m,), drawn with replacement to give the class counts (b, k)."""
+    sizes = count(codes, counts.shape[1])
+    owner = (np.arange(counts[0].sum()) >= counts.cumsum(axis=1)[:, :, None]).sum(axis=1)
+    within = (rng.random(owner.shape) * sizes[owner]).astype(np.intp)
+    return np.asarray(np.argsort(codes, kind="stable")[(np.cumsum(sizes) - sizes)[owner] + within])
+
+
 def row_places(rows: FloatArray, weights: FloatArray | None) -> IntArray:
     """The place (n,) of each row when sorted by its largest column, then by its largest and smallest number and weight.
 

@@ -27,8 +27,8 @@ def predict(
 ) -> "Shares":
     """Estimate the share of every class in a Spark data frame, overall and by group, with intervals.
 
-    `mapInArrow` reads the partitions where they are; only states travel. The digits are those of `quanet predict` on
-    the same rows.
+    Use it for data that are on a Spark cluster. `mapInArrow` reads the partitions where they are; only states travel.
+    The digits are those of `quanet predict` on the same rows.
 
     Parameters
     ----------
@@ -41,6 +41,18 @@ def predict(
     level : confidence level of the intervals.
     seed : random seed.
     drift : whether intervals include drift.
+
+    Returns
+    -------
+    Shares
+        `total` and `interval` (`Interval`) with the shares of all rows and of every `groups`; `diagnosis`, and more.
+        `summarize_shares` turns it into a report.
+
+    Examples
+    --------
+    >>> from quanet.spark import predict
+    >>> shares = predict(session.read.parquet("reviews/"), "model/", by=["product"])  # doctest: +SKIP
+    >>> print(shares.total)  # doctest: +SKIP
     """
     from quanet.engines.spark_sql import first_rows, read_data_frame
     from quanet.workflows.cluster_tables import ClusterTable, predict_table

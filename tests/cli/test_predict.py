@@ -82,7 +82,7 @@ def test_chunks_change_nothing(call, model, files, monkeypatch):
 
 STARTS = {
     "csv": b"product,class,estimate",
-    "json": b'{\n "source":',
+    "json": b'{\n "quanet_answer":',
     "parquet": b"PAR1",
     "txt": b"positive 55.0 % (",
     "html": b"<!doctype html>",

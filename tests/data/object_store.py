@@ -1,6 +1,10 @@
-"""A server on this machine that speaks as much of S3 as reading needs, and fails on demand."""
+"""A server on this machine that speaks as much of S3 and Google Cloud as reading needs, and fails on demand."""
 
+import json
+import pickle
 import re
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+GOOGLE = "/storage/v1/b/"
+
 
 @dataclass
 class Store:
@@ -17,6 +23,7 @@ class Store:
 
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     private: set[str] = field(default_factory=set)  # buckets that nobody may read
+    nameless: set[str] = field(default_factory=set)  # buckets whose files may be read, but not asked for themselves
     failures: list[int] = field(default_factory=list)  # statuses of the next answers
     url: str = ""
     asked: list[str] = field(default_factory=list)
@@ -33,6 +40,8 @@ class Handler(BaseHTTPRequestHandler):
         store = self.server.store
         store.asked.append(f"{self.command} {self.path}")
         address = urlsplit(self.path)
+        if address.path.startswith(GOOGLE):
+            return self.answer_google(address.path.removeprefix(GOOGLE).split("/"), parse_qs(address.query))
         bucket, _, key = unquote(address.path).lstrip("/").partition("/")
         if store.failures:
             return self.fail(store.failures.pop(0), "SlowDown")
@@ -46,6 +55,26 @@ class Handler(BaseHTTPRequestHandler):
         if key not in files:
             return self.fail(404, "NoSuchKey")
         return self.send_file(files[key])
+
+    def answer_google(self, steps, query):
+        store, bucket, key = self.server.store, steps[0], unquote("/".join(steps[2:]))
+        if bucket in store.private or (len(steps) == 1 and bucket in store.nameless):
+            return self.fail_google(403, "reader@project does not have storage.objects.get access")
+        files = store.buckets.get(bucket)
+        if files is None or (key and key not in files):
+            return self.fail_google(404, "Not Found")
+        if query.get("alt") == ["media"]:
+            return self.send_file(files[key])
+        kept = [name for name in sorted(files) if name.startswith(query.get("prefix", [""])[0])]
+        listing = {"kind": "storage#objects", "items": [_google_file(bucket, name, files[name]) for name in kept]}
+        named = {"kind": "storage#bucket", "name": bucket}
+        content = _google_file(bucket, key, files[key]) if key else listing if len(steps) > 1 else named
+        return self.answer(200, json.dumps(content).encode(), {"Content-Type": "application/json"})
+
+    def fail_google(self, status, message):
+        causes = [{"domain": "global", "reason": "forbidden", "message": message}]
+        error = {"error": {"code": status, "message": message, "errors": causes}}
+        self.answer(status, json.dumps(error).encode(), {"Content-Type": "application/json"})
 
     def send_file(self, content):
         found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
@@ -72,6 +101,18 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *words):
         pass
+
+
+def _google_file(bucket, name, content):
+    times = {"timeCreated": "2024-01-01T00:00:00Z", "updated": "2024-01-01T00:00:00Z"}
+    return {
+        "kind": "storage#object",
+        "bucket": bucket,
+        "name": name,
+        "size": str(len(content)),
+        "generation": "1",
+        **times,
+    }
 
 
 def _listing(bucket, files, query):
@@ -115,3 +156,20 @@ def serving_objects(**content):
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def serving_objects_elsewhere(**content):
+    """The address of a server in a process of its own: pyarrow waits for Google Cloud without letting threads run."""
+    with subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        pickle.dump(content, process.stdin)
+        process.stdin.flush()
+        yield process.stdout.readline().decode().strip()
+        process.stdin.close()  # ends it
+
+
+if __name__ == "__main__":
+    with serving_objects(**pickle.load(sys.stdin.buffer)) as opened:  # noqa: S301 - from the test that started it
+        sys.stdout.write(f"{opened.url}\n")
+        sys.stdout.flush()
+        sys.stdin.read()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from quanet import EMQ, Gaussians
-from quanet.data.columns import describe_variants, label_variants, normalize_labels
+from quanet.data.label_spellings import describe_variants, label_variants, normalize_labels
 from quanet.errors import QuanetWarning
 
 

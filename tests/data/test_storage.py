@@ -12,7 +12,7 @@ from quanet.data.storage import StoredFile
 from quanet.data.streams import TableSource
 from quanet.data.tables import read_table
 from quanet.errors import BadFile, InvalidData, MissingExtra
-from tests.data.object_store import serving_objects
+from tests.data.object_store import serving_objects, serving_objects_elsewhere
 
 TABLE = pd.DataFrame({"text": ["good", "bad"], "stars": [5, 1]})
 CSV, PARQUET = TABLE.to_csv(index=False).encode(), TABLE.to_parquet()
@@ -42,6 +42,20 @@ def store(monkeypatch):
         yield opened
 
 
+@pytest.fixture(scope="module")
+def google_server():
+    buckets = {"shop": FILES, "files": FILES}
+    with serving_objects_elsewhere(buckets=buckets, private={"vault"}, nameless={"files"}) as url:
+        yield url
+
+
+@pytest.fixture
+def google(google_server, monkeypatch):
+    """Google Cloud with the same buckets, and one whose files may be read, but which may not be asked for itself."""
+    monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", google_server)
+    monkeypatch.setenv("no_proxy", "*")
+
+
 @pytest.fixture
 def memory():
     """The file system of fsspec that keeps files in memory."""
@@ -53,7 +67,7 @@ def memory():
     files.rm("/shop", recursive=True)
 
 
-@pytest.mark.parametrize("scheme", ["s3", "memory"])
+@pytest.mark.parametrize("place", ["s3://shop", "gs://anonymous@shop", "memory://shop"])
 @pytest.mark.parametrize(
     ("pattern", "names"),
     [
@@ -66,16 +80,16 @@ def memory():
         ("cases.json#cases", ["cases.json#cases"]),
     ],
 )
-def test_files_in_storage_are_read_like_local_ones(scheme, pattern, names, store, memory):
-    source = TableSource([f"{scheme}://shop/{pattern}"])
-    folder = f"{scheme}://shop/" + ("" if pattern.startswith("cases") else "reviews/")
+def test_files_in_storage_are_read_like_local_ones(place, pattern, names, store, google, memory):
+    source = TableSource([f"{place}/{pattern}"])
+    folder = f"{place}/" + ("" if pattern.startswith("cases") else "reviews/")
     assert source.files == [folder + name for name in names]
     assert source.columns == ["text", "stars"]
     table = source.read(["stars", "text"])
     assert table["text"].tolist() == ["good", "bad"] * len(names)
     assert [int(stars) for stars in table["stars"]] == [5, 1] * len(names)
     assert source.size == source.position == sum(source.stamps[file].size for file in source.files)
-    assert source.place(1) == f"{source.files[0]}, row 2"
+    assert source.place(1) == f"{source.names[0]}, row 2"
     texts = [text for part in partitions_of(source) for chunk in part.chunks(["text"]) for text in chunk["text"]]
     assert texts == table["text"].tolist()
     assert read_table(source.files[0])["text"].tolist() == ["good", "bad"]
@@ -104,13 +118,25 @@ def test_files_in_storage_are_read_like_local_ones(scheme, pattern, names, store
         ("s3://shop/book.xlsx", "cannot be read from object storage. Copy the file to this machine first."),
         ("s3://shop/cases.json#no", "no"),
         ("s3://key:pass/word@shop/a.csv", "s3://shop/a.csv is not a valid address. Write / and @ in a password as %2F"),
+        ("gs://anonymous@shop/no.csv", "The file gs://shop/no.csv does not exist."),
+        ("gs://anonymous@files/no.csv", "The file gs://files/no.csv does not exist."),
+        ("gs://anonymous@files/no/*.csv", "No file matches 'gs://files/no/*.csv'."),
+        ("gs://anonymous@shops/*.csv", "gs://shops/*.csv cannot be read: no bucket 'shops'. Check its name."),
+        (
+            "gs://anonymous@vault/a.csv",
+            "no permission. Check the credentials (GOOGLE_APPLICATION_CREDENTIALS; gs://anonymous@bucket/key for "
+            "public data) and what they allow: reader@project does not have storage.objects.get access.",
+        ),
+        ("abfs:///a.csv", "abfs:///a.csv names no container. Write abfs://container/file."),
         ("abfs://shop/a.csv", "names no storage account. Write abfs://shop@account.dfs.core.windows.net/file, or set"),
         ("memory://shop/no.csv", "The file memory://shop/no.csv does not exist."),
         ("memory://no/*.csv", "No file matches 'memory://no/*.csv'."),
         ("nowhere://shop/a.csv", "nowhere://shop/a.csv has an unknown scheme. Choose from file, s3, gs, abfs"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_one_line_that_says_what_to_do(file, message, store, memory, monkeypatch):
+def test_what_is_wrong_with_an_address_is_one_line_that_says_what_to_do(
+    file, message, store, google, memory, monkeypatch
+):
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(InvalidData, match=re.escape(message)) as caught:
         TableSource([file]).read(["text"])
@@ -241,4 +267,6 @@ def test_the_key_of_a_storage_account_comes_from_the_environment(monkeypatch):
     with pytest.raises(InvalidData, match=r"^abfs://box/a\.csv cannot be read: .*Base64") as caught:
         TableSource([f"abfs://box/a.csv?{local}"])  # so the key is used; no request is sent
     assert "a/b" not in str(caught.value)
-    assert _with_environment("gcs", "box", "") == "gs://box?retry_limit_seconds=30"
+    assert _with_environment("gcs", "box", "") == "gs://box?retry_limit_seconds=10"
+    for given in ("?sv=1&sig=x", "?credential_kind=anonymous"):  # the address takes precedence
+        assert _with_environment("abfss", "box", given) == f"abfss://box@account.dfs.core.windows.net{given}"

@@ -1,5 +1,7 @@
 """Answers with known figures, for the tests of reports: built by hand, no model behind them."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from quanet.data.periods import Key
@@ -8,9 +10,10 @@ from quanet.evaluation.limits import Limit
 from quanet.evaluation.results import Results
 from quanet.monitoring.history import Change, History
 from quanet.uncertainty.regions import Interval
+from quanet.uncertainty.widening import Drift
 from quanet.workflows.compare import Comparison
 from quanet.workflows.correct import Correction
-from quanet.workflows.evaluate import Evaluation
+from quanet.workflows.evaluate import Evaluation, covers
 from quanet.workflows.predict import Shares
 
 DIAGNOSIS = Diagnosis(
@@ -115,6 +118,24 @@ def made_evaluation(*, k=2, classes=("negative", "positive")):
         source="test.csv",
         model={"method": "EMQ"},
     )
+
+
+def with_drift(evaluation, states, source="from the bias on 8 clusters of the training data, each left out once"):
+    """The evaluation with intervals that drift makes 4 points wider, and states of the bags."""
+    plain = evaluation.interval
+    bags = len(plain.estimate)
+    drift = Drift(
+        distance=np.zeros(bags),
+        variance=np.zeros(bags),
+        cost=np.full(plain.estimate.shape, 0.02),
+        lower=plain.lower,
+        upper=plain.upper,
+        state=np.resize(np.array(states, dtype=object), bags),
+        labels=np.zeros(bags, dtype=np.intp),
+        source=source,
+    )
+    wide = replace(plain, lower=plain.lower - 0.02, upper=plain.upper + 0.02, drift=drift)
+    return replace(evaluation, interval=wide, covered=covers(wide, evaluation.results["EMQ"].truth))
 
 
 def made_comparison(*, k=2, classes=("negative", "positive"), methods=7):

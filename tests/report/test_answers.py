@@ -11,16 +11,16 @@ from quanet.monitoring.history import Change
 from quanet.report.bag_charts import coverage_chart
 from quanet.report.compare import summarize_comparison
 from quanet.report.correct import summarize_correction
-from quanet.report.evaluate import _coverage_sentence, bag_rows, summarize_evaluation
+from quanet.report.coverage_section import coverage_sentence
+from quanet.report.evaluate import bag_rows, summarize_evaluation
 from quanet.report.monitor import summarize_history
-from quanet.uncertainty.widening import Drift
-from quanet.workflows.evaluate import covers
 from tests.report.made_answers import (
     made_comparison,
     made_correction,
     made_evaluation,
     made_history,
     made_results,
+    with_drift,
 )
 
 
@@ -53,24 +53,6 @@ def test_an_evaluation_says_how_far_off_beside_a_plain_count():
     assert errors.rows[0][1][0].best
 
 
-def with_drift(evaluation, states, source="from the bias on 8 clusters of the training data, each left out once"):
-    """The evaluation with intervals that drift makes 4 points wider, and states of the bags."""
-    plain = evaluation.interval
-    bags = len(plain.estimate)
-    drift = Drift(
-        distance=np.zeros(bags),
-        variance=np.zeros(bags),
-        cost=np.full(plain.estimate.shape, 0.02),
-        lower=plain.lower,
-        upper=plain.upper,
-        state=np.resize(np.array(states, dtype=object), bags),
-        labels=np.zeros(bags, dtype=np.intp),
-        source=source,
-    )
-    wide = replace(plain, lower=plain.lower - 0.02, upper=plain.upper + 0.02, drift=drift)
-    return replace(evaluation, interval=wide, covered=covers(wide, evaluation.results["EMQ"].truth))
-
-
 def test_an_evaluation_compares_intervals_with_and_without_drift():
     plain = made_evaluation()
     found = with_drift(plain, ["trusted", "widened", "widened", "refused"])
@@ -92,8 +74,8 @@ def test_an_evaluation_compares_intervals_with_and_without_drift():
 
 def test_intervals_with_drift_are_not_called_too_wide():
     covered = np.ones((400, 2))
-    assert "wider than necessary" in _coverage_sentence(covered, 0.95)
-    assert _coverage_sentence(covered, 0.95, with_drift=True) == (
+    assert "wider than necessary" in coverage_sentence(covered, 0.95)
+    assert coverage_sentence(covered, 0.95, with_drift=True) == (
         "100.0 % of the 95 % intervals contain the truth. All bags share the bias of this file, so that this may "
         "exceed 95 % by far."
     )
@@ -141,7 +123,7 @@ def test_coverage_is_counted_by_the_true_share():
 )
 def test_coverage_is_judged_only_where_a_test_says_more_than_chance(inside, bags, words):
     covered = np.repeat(np.arange(bags)[:, None] < inside, 2, axis=1).astype(float)
-    assert words in _coverage_sentence(covered, 0.95)
+    assert words in coverage_sentence(covered, 0.95)
 
 
 def test_a_comparison_names_the_best_and_those_as_good():

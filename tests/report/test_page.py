@@ -16,10 +16,11 @@ from quanet.report import render as page
 from quanet.report.compare import summarize_comparison
 from quanet.report.correct import summarize_correction
 from quanet.report.evaluate import summarize_evaluation
+from quanet.report.markdown import to_markdown
 from quanet.report.monitor import summarize_history
 from quanet.report.palette import DARK, LIGHT, SERIES, contrast
 from quanet.report.predict import summarize_shares
-from quanet.report.render import check_report, draw_chart, to_html, to_markdown, to_report_json, write_report
+from quanet.report.render import check_report, draw_chart, to_html, to_report_json, write_report
 from quanet.report.summary import Section, Summary
 from tests.report.made_answers import (
     ALARM,

@@ -11,8 +11,10 @@ from rich.console import Console
 from quanet.cli.options import ENDINGS, OutputFormat
 from quanet.evaluation.scores import score
 from quanet.report.experiment import comparison_table, error_table, ranking_table
+from quanet.report.json_answer import VERSIONS
 from quanet.report.latex import to_latex
-from quanet.report.render import FORMATS, html_table, render, to_csv, to_json, to_markdown
+from quanet.report.markdown import to_markdown
+from quanet.report.render import FORMATS, html_table, render, to_csv, to_json
 from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
 from quanet.report.terminal import print_summary, to_text
 from tests.made_cells import noisy_cells
@@ -153,7 +155,7 @@ def test_rows_and_data_are_written_as_they_are():
         digits=3,
     )
     assert to_csv(summary) == "a,b\n0.333,x\n"
-    assert json.loads(to_json(summary)) == {"share": None, "n": 3}
+    assert json.loads(to_json(summary)) == VERSIONS | {"share": None, "n": 3}
     assert pd.read_parquet(io.BytesIO(render(summary, "parquet"))).to_dict("list") == {"a": [1 / 3], "b": ["x"]}
     assert to_csv(Summary("t", columns=("a", "b"))) == "a,b\n"
 

@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.report.markdown import to_markdown
 from quanet.report.predict import summarize_shares
-from quanet.report.render import to_csv, to_html, to_markdown
+from quanet.report.render import to_csv, to_html
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 from quanet.report.terminal import print_summary, to_text
 from quanet.uncertainty.widening import Drift

@@ -66,6 +66,13 @@ def _is_entry(line: ast.AnnAssign) -> bool:
 def list_methods() -> "pd.DataFrame":
     """Every public method: name, reference, classes (two, any, ordered), what it needs, cost of a bag.
 
+    Use it to find the methods that fit your data; `quanet methods` prints the same table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        with the columns name, reference, classes, needs and cost.
+
     Examples
     --------
     >>> methods = list_methods().set_index("name")

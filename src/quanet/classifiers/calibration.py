@@ -71,9 +71,34 @@ class Calibration:
 
 
 def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str) -> Calibration:
-    """Fit a calibration to posteriors (n, k) of instances with known classes `codes` (n,).
+    r"""Calibrate posteriors: fit a map to posteriors (n, k) of instances with known classes.
 
-    Pass posteriors of instances that the classifier was not fitted to, such as out-of-fold posteriors.
+    Each map is an affine one of log posteriors, followed by a softmax ("platt": a logistic function), fitted by maximum
+    likelihood:
+
+    .. math:: \log \pi'_c = a_c \log \pi_c + b_c + \text{const}
+
+    =============  ============================================================================
+    "temperature"  one a for all classes, no b [1]_
+    "bcts"         bias-corrected temperature scaling: one a for all classes, a b for each [2]_
+    "vector"       an a and a b for each class [1]_
+    "nbvs"         no-bias vector scaling: an a for each class, no b [2]_
+    "platt"        one class against the others, with smoothed targets [3]_
+    =============  ============================================================================
+
+    Parameters
+    ----------
+    posteriors : (n, k) of instances that the classifier was not fitted to, such as out-of-fold posteriors.
+    codes : (n,) their classes, as positions 0 to k - 1.
+    method : one of the names above. The result is a function that calibrates posteriors (..., k).
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks", ICML 2017.
+    .. [2] A. M. Alexandari, A. Kundaje and A. Shrikumar, "Maximum likelihood with bias-corrected calibration is
+           hard-to-beat at label shift adaptation", ICML 2020.
+    .. [3] J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized likelihood
+           methods", Advances in Large Margin Classifiers, MIT Press, 1999.
 
     Examples
     --------

@@ -22,7 +22,7 @@ def _has_plain_embedding(classifier: Any) -> bool:
 
 
 class StackedClassifier(ClassifierMixin, BaseEstimator):
-    r"""Weighted average of the logits of several classifiers (stacking; Wolpert 1992, weights as in Breiman 1996).
+    r"""Stacked classifier: the weighted average of the logits of several classifiers [1]_, with weights as in [2]_.
 
     .. math:: p(x) = \text{softmax}\left(\sum_v w_v \log p_v(x)\right), \quad w_v \ge 0, \quad \sum_v w_v = 1
 
@@ -39,6 +39,11 @@ class StackedClassifier(ClassifierMixin, BaseEstimator):
     members_ : the fitted classifiers.
     shares_ : (m,) their weights.
     floors_ : for each classifier, the floor of its posteriors (`zero_floor`), or None.
+
+    References
+    ----------
+    .. [1] D. H. Wolpert, "Stacked generalization", Neural Networks 5, 1992.
+    .. [2] L. Breiman, "Stacked regressions", Machine Learning 24, 1996.
 
     Examples
     --------

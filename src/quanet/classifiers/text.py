@@ -51,23 +51,24 @@ def fit_terms(texts: list[str], *, longest: int = 2) -> tuple[TfidfVectorizer, c
 
 
 class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
-    r"""An average of linear models on several views of a text. Fits 25,000 long reviews in about a minute.
+    r"""Text classifier, the default for texts: an average of linear models on several views of a text.
 
     Each view is a logistic regression, the first three on terms weighted by TF-IDF, with rows of length one:
 
     ================  ==========================================================================================
     "words"           n-grams of one to three words, each counted once per text
-    "weighted words"  the same, each multiplied by its log odds for the class, :math:`r = \log \frac{p + \alpha \pi}
-                      {q + \alpha (1 - \pi)} - \log \frac{\pi}{1 - \pi}`, where p texts of the class and q of the
-                      others contain the term, and :math:`\pi` is the prevalence of the class
+    "weighted words"  the same, each multiplied by its log odds r for the class, as below
     "characters"      n-grams of two to five characters, for inflections, typing errors and any script
     "meaning"         the weighted mean of token vectors, from a sentence encoder for English that reads each token of
-                      its vocabulary once (:mod:`quanet.classifiers.meaning`); not a default
+                      its vocabulary once (`quanet.classifiers.meaning`); not a default
     ================  ==========================================================================================
 
-    The logits of the views are averaged, with weights fitted out of fold when a quantifier cross-fits it, and equal
-    weights otherwise. The weighting of words follows Wang and Manning (2012), with log odds of rare terms shrunk
-    towards 0. More than two classes are separated one against the others.
+    .. math:: r = \log \frac{p + \alpha \pi}{q + \alpha (1 - \pi)} - \log \frac{\pi}{1 - \pi}
+
+    where p texts of the class and q of the others contain the term, and :math:`\pi` is the prevalence of the class. The
+    weighting of words follows [1]_, with log odds of rare terms shrunk towards 0. The logits of the views are averaged,
+    with weights fitted out of fold when a quantifier cross-fits it, and equal weights otherwise. More than two classes
+    are separated one against the others. It fits 25,000 long reviews in about a minute.
 
     Parameters
     ----------
@@ -81,6 +82,11 @@ class TextClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     ----------
     classes_ : (k,) sorted labels.
     shares_ : the weight of each view; the weights sum to 1.
+
+    References
+    ----------
+    .. [1] S. Wang and C. D. Manning, "Baselines and bigrams: simple, good sentiment and topic classification", ACL
+           2012.
 
     Examples
     --------

@@ -2,16 +2,14 @@
 
 import math
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from quanet.arrays import LARGEST_WEIGHT, FloatArray, LabelArray
+from quanet.data.label_spellings import label_key
 from quanet.errors import InvalidData, brief
 
 if TYPE_CHECKING:
@@ -23,8 +21,6 @@ MIN_WORDS = 3.0  # words per cell, on average, of a column that looks like text
 MAX_CLASSES = 50  # distinct values of a column that looks like labels
 MISSING = {"", "na", "n/a", "nan", "null", "none"}  # a missing number, in lower case
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # with at most the digits of a 64-bit integer
-SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015]+")  # white space, underscores, hyphens and dashes
-MAX_SHOWN = 3  # groups of spellings in a message
 
 
 class UnclearColumn(InvalidData):
@@ -222,75 +218,3 @@ def match_labels(names: Sequence[str], classes: LabelArray, *, source: str) -> L
             f"{others}{hint}"
         )
     return classes[np.array([known[name] for name in names], dtype=np.intp)]
-
-
-def label_key(label: str) -> str:
-    """What all spellings of a label have in common: case, Unicode form and separators are ignored.
-
-    Examples
-    --------
-    >>> label_key("Negative "), label_key("NOT_SURE"), label_key("not-sure"), label_key("-1")
-    ('negative', 'not sure', 'not sure', '-1')
-    """
-    folded = unicodedata.normalize("NFKC", label).casefold()
-    if any(character.isalpha() for character in folded):  # in a number, "-" is a minus sign
-        folded = SEPARATORS.sub(" ", folded)
-    return unicodedata.normalize("NFKC", folded.strip())
-
-
-def label_variants(labels: Iterable[Any]) -> list[tuple[str, ...]]:
-    """Groups of labels that are probably one class, the most frequent spelling first in each.
-
-    Examples
-    --------
-    >>> label_variants(["negative", "NEGATIVE", "Negative ", "negative", "positive"])
-    [('negative', 'NEGATIVE', 'Negative ')]
-    """
-    groups: dict[str, list[str]] = {}
-    for label in _by_frequency(labels):
-        groups.setdefault(label_key(label), []).append(label)
-    return [tuple(group) for _, group in sorted(groups.items()) if len(group) > 1]
-
-
-def normalize_labels(labels: ArrayLike, *, known: Iterable[Any] = ()) -> LabelArray:
-    """Labels with one spelling per class: the spelling in `known`, or else the most frequent one.
-
-    Examples
-    --------
-    >>> normalize_labels(["negative", "NEGATIVE", "Negative ", "negative", "positive"])
-    array(['negative', 'negative', 'negative', 'negative', 'positive'], dtype='<U8')
-    """
-    values = np.asarray(labels)
-    spelling = spellings(values.tolist(), known)
-    return np.array([spelling.get(label, label) if isinstance(label, str) else label for label in values.tolist()])
-
-
-def spellings(labels: Sequence[Any], known: Iterable[Any] = ()) -> dict[str, str]:
-    """The normalized spelling of every label: label -> label, see `normalize_labels`."""
-    chosen = {label_key(label): label for label in known if isinstance(label, str)}
-    found = _by_frequency(labels)
-    for label in found:
-        chosen.setdefault(label_key(label), label)
-    return {label: chosen[label_key(label)] for label in found}
-
-
-def describe_variants(labels: Iterable[Any]) -> str:
-    """One sentence about labels that are probably one class, or an empty string.
-
-    Examples
-    --------
-    >>> describe_variants(["yes", "Yes", "no"])
-    "These labels look like one class: 'yes', 'Yes'."
-    """
-    found = label_variants(labels)
-    if not found:
-        return ""
-    groups = "; ".join(", ".join(map(repr, group)) for group in found[:MAX_SHOWN])
-    more = f" and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
-    return f"These labels look like one class{' each' if len(found) > 1 else ''}: {groups}{more}."
-
-
-def _by_frequency(labels: Iterable[Any]) -> list[str]:
-    """The distinct labels that are strings, the most frequent first; ties in order of appearance."""
-    counts = Counter(label for label in labels if isinstance(label, str))
-    return sorted(counts, key=lambda label: -counts[label])

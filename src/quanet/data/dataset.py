@@ -14,7 +14,14 @@ from quanet.simplex import classes_of, encode, prevalence_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Instances X, labels y (n,), a name, and optional dates (n,).
+    """Labelled instances, with a name and optional dates; `load_dataset` returns them.
+
+    Parameters
+    ----------
+    X : n instances: texts, or a matrix of numbers (n, d).
+    y : (n,) labels.
+    name : for messages and reports.
+    dates : (n,) dates as strings, such as "2005-08"; None if unknown.
 
     Examples
     --------

@@ -20,7 +20,7 @@ EMPTY = "(empty)"  # the group of instances without a value
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ByGroup:
-    """Natural groups as bags, such as periods, products or regions. Nothing is drawn at random.
+    """Bags by group: natural groups, such as periods, products or regions. Nothing is drawn at random.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def is_text(X: Any) -> bool:
     if hasattr(X, "tocsr"):
         return False
     column = _only_column(X)
-    if getattr(column, "ndim", 1) != 1 or _is_table(column):
+    if getattr(column, "ndim", 1) != 1 or column_names(column) is not None:
         return False
     dtype = getattr(column, "dtype", None)
     if dtype is not None and getattr(dtype, "kind", "O") in "biufcmM":
@@ -48,7 +48,7 @@ def check_texts(X: Any) -> list[str]:
         raise InvalidData(f"X is one string, {X[:40]!r}. Pass a list of texts, even for one text.")
     column = _only_column(X)
     shape = getattr(column, "shape", ())
-    if hasattr(column, "tocsr") or len(shape) > 1 or _is_table(column):
+    if hasattr(column, "tocsr") or len(shape) > 1 or column_names(column) is not None:
         raise InvalidData(f"Texts are needed, but X is a matrix of shape {tuple(shape)}. Pass a list of strings.")
     texts = list(_values(column))
     wrong = [position for position, text in enumerate(texts) if not isinstance(text, str)]
@@ -199,10 +199,6 @@ def _only_column(X: Any) -> Any:
     return X
 
 
-def _is_table(X: Any) -> bool:
-    return column_names(X) is not None
-
-
 def _values(column: Any) -> Any:
     """The values of a column as Python objects; those of pyarrow are not strings."""
     return column.to_pylist() if hasattr(column, "to_pylist") else column
@@ -222,6 +218,14 @@ class Inputs:
     values : (n, d) what the classifier says about each instance, such as posteriors.
     descriptions : (n, e) what each instance is about, to measure drift, or their sums by group
         (`quanet.drift.profile.GroupDescriptions`); None if unknown.
+
+    Examples
+    --------
+    >>> from quanet import CC
+    >>> quantifier = CC("precomputed").fit([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
+    >>> inputs = quantifier.read([[0.7, 0.3], [0.4, 0.6]])  # once; `predict`, `diagnose` and others accept the result
+    >>> len(inputs), quantifier.predict(inputs)
+    (2, array([0.5, 0.5]))
     """
 
     values: FloatArray

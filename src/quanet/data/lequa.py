@@ -82,7 +82,10 @@ class Files:
 
 
 class BagFiles:
-    """Bags in files, one per file, read when needed, as all bags of a task may exceed the memory.
+    r"""Bags in files, one per file, read when needed, as all bags of a task may exceed the memory.
+
+    `load_dataset` returns them for the tasks of LeQua [1]_, as `test` and `dev`. Iterating over them yields one bag at
+    a time; `chunks` yields pools with their bags, and `pool` returns all of them.
 
     Parameters
     ----------
@@ -93,9 +96,26 @@ class BagFiles:
 
     Examples
     --------
+    Two bags of texts, in the format of LeQua:
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     folder = Path(home, "dev_samples")
+    ...     folder.mkdir()
+    ...     for number, texts in enumerate(["good\nbad\n", "fine\n"]):
+    ...         _ = (folder / f"{number}.txt").write_text(f"text\n{texts}")
+    ...     bags = BagFiles(Files([Path(home)]), "dev_samples", np.arange(2), None)
+    ...     X, _ = bags.pool()
+    >>> len(bags), X
+    (2, ['good', 'bad', 'fine'])
+
     With a fitted quantifier, using memory for 50,000 instances::
 
         estimates = np.vstack([quantifier.predict_bags(X, bags) for X, bags in task.test.chunks()])
+
+    References
+    ----------
+    .. [1] A. Esuli, A. Moreo, F. Sebastiani and G. Sperduti, "A detailed overview of LeQua@CLEF 2022", 2022.
     """
 
     def __init__(self, files: Files, folder: str, numbers: IntArray, prevalences: FloatArray | None) -> None:

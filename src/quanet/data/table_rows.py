@@ -21,8 +21,9 @@ from typing import IO, Any
 from quanet.data.eval_logs import inspect_archive
 from quanet.data.file_names import DATABASES, STDIN, WITH_PARTS, WORKBOOKS, check_kind, split_address
 from quanet.data.parquet_files import ParquetTable
+from quanet.data.read_problems import read_problem
 from quanet.data.records import Cells, PickColumns, json_rows, rows_of_objects
-from quanet.data.storage import StoredFile, read_problem
+from quanet.data.storage import StoredFile
 from quanet.errors import EmptyFile, InvalidData, InvalidSetting
 
 DELIMITERS = ",;\t|"

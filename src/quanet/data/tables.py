@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encoding: str = AUTO) -> "pd.DataFrame":
-    """Read a table: CSV, TSV, JSON, JSON lines, Parquet; a sheet of a workbook; a table or query of a database.
+    r"""Read a table: CSV, TSV, JSON, JSON lines, Parquet; a sheet of a workbook; a table or query of a database.
 
     Endings are .csv, .tsv, .json, .jsonl (.ndjson) and .parquet, also compressed (.gz, .bz2, .xz, .zst); .xlsx (.xlsm)
     for Excel; .sqlite (.sqlite3, .db) and .duckdb.
@@ -33,6 +33,21 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encodi
         ``store.db#select text, label from reviews``.
     columns : columns to read; all of them must exist. Default: all columns.
     encoding : of CSV, TSV and JSON. "auto": UTF-8 if the file is valid UTF-8, else detected; a warning reports it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        with one row per row of the table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     path = Path(home, "reviews.csv")
+    ...     _ = path.write_text("text;stars\nGood film;4,5\nWeak plot;NA\n")
+    ...     table = read_table(path)
+    >>> table["text"].tolist(), table["stars"].tolist()
+    (['Good film', 'Weak plot'], [4.5, nan])
     """
     import pandas as pd
 

@@ -87,6 +87,12 @@ def diagnose(
     level : confidence level; a fraction of ``1 - level`` of unproblematic bags fails the test of prior shift by chance.
     resamples, random_state : for the test of prior shift.
 
+    Returns
+    -------
+    Diagnosis
+        a sequence of findings, each with `name`, `severity` ("ok", "note", "warning" or "alarm"), `sentence`, `advice`
+        and `numbers`. ``diagnosis["contents"]`` is a finding by its name, `diagnosis.severity` the worst severity.
+
     Examples
     --------
     >>> from quanet import EMQ, Gaussians

@@ -24,7 +24,8 @@ CHOSEN = ("MASTER", "SPARK_REMOTE", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")  # 
 FAILURES = 4  # attempts of a task: the default of a cluster; Spark on one machine would make one
 WAVE = 8  # partitions per core in a job, so that progress is known between jobs
 JOBS = 2  # at a time
-TASKS = 2  # per core in a job: more would balance it better, but each takes a while to start
+# Java only passes states on. Its optimising compiler and parallel collector would take cores from the workers.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 MERGERS = 8  # tasks that merge the states of a data frame
 CLUSTER = "the Spark cluster"
 
@@ -68,6 +69,7 @@ def _start(sql: Any, workers: int | None) -> Any:
                 "spark.log.level": "OFF",
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
+                "spark.driver.extraJavaOptions": JAVA,
                 **{f"spark.executorEnv.{name}": value for name, value in environment().items()},
             }
         )
@@ -103,7 +105,7 @@ def run_spark(
 
         def run(wave: list[Any]) -> "pa.Table":
             spark.addTag(tag)  # of all jobs of this thread
-            return _collect(_wave(spark, work, wave, TASKS * parallel))
+            return _collect(_wave(spark, work, wave))
 
         # While the last tasks of a job run, those of the next one use the cores that are free.
         with ThreadPoolExecutor(JOBS) as threads:
@@ -152,15 +154,15 @@ def first_rows(frame: Any, number: int, columns: Sequence[str]) -> "pa.Table":
     return frame.select(*columns).limit(number).toArrow()
 
 
-def _wave(spark: Any, work: Callable[[Any], bytes], partitions: list[Any], tasks: int) -> Any:
-    """A job that reads partitions, with this many tasks."""
+def _wave(spark: Any, work: Callable[[Any], bytes], partitions: list[Any]) -> Any:
+    """A job that reads partitions, each in a task of its own, so that all cores end at about the same time."""
 
     def read(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         for batch in batches:
             for number in batch["id"].to_pylist():
                 yield from as_table([attempt(work, partitions[number])]).to_batches()
 
-    return spark.range(0, len(partitions), 1, min(tasks, len(partitions))).mapInArrow(read, SCHEMA)
+    return spark.range(0, len(partitions), 1, len(partitions)).mapInArrow(read, SCHEMA)
 
 
 def _collect(frame: Any) -> "pa.Table":

@@ -61,7 +61,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedAccuracy:
-    """How accurate the classifier's labels are expected to be in a bag without labels.
+    """Expected accuracy of the classifier's labels in a bag without labels: what `predict_accuracy` returns.
 
     Attributes
     ----------
@@ -72,6 +72,14 @@ class ExpectedAccuracy:
     level : confidence level of the intervals.
     classes : (k,) labels.
     n : number of instances.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians, predict_accuracy
+    >>> X, y = Gaussians(distance=3).draw([0.5, 0.5], 500, rng=0)
+    >>> expected = predict_accuracy(EMQ().fit(X, y), X)
+    >>> expected.frame()["measure"].tolist(), bool(expected.accuracy.lower < 0.93 < expected.accuracy.upper)
+    (['accuracy', 'macro F1', 'F1', 'F1'], True)
     """
 
     accuracy: Measure
@@ -113,10 +121,17 @@ def predict_accuracy(
     drift: bool = True,
     rng: int = 0,
 ) -> ExpectedAccuracy:
-    """Accuracy, F1 and confusion matrix that the classifier's labels are expected to have in a bag without labels.
+    """Predict accuracy, F1 and confusion matrix of the classifier's labels in a bag without labels.
+
+    .. math:: M = B(p) + A(p) - B_h(p)
+
+    The confusion matrix M joins what held-out instances show about the confusions of a bag with prevalences p, A, and
+    what the bag's own posteriors show, B, less what these show on held-out instances, :math:`B_h`: the estimator of
+    prediction-powered inference [1]_, here for classifier accuracy prediction [2]_. It is then raked [3]_ to agree with
+    the estimated prevalences and the predicted labels.
 
     The classifier's label is the class with the largest posterior, before any adjustment; so these are the labels that
-    `predict` of the classifier gives and that CC counts.
+    `predict` of the classifier gives and that `CC` counts.
 
     Parameters
     ----------
@@ -134,6 +149,15 @@ def predict_accuracy(
     Intervals include three errors: that of the prevalences, that of the held-out instances, and chance in this bag.
     They assume that instances of a class are as difficult as the held-out ones, or that posteriors show it if they are
     not. `benchmarks/results/expected-accuracy.md` has the coverage, also where this does not hold.
+
+    References
+    ----------
+    .. [1] A. N. Angelopoulos, S. Bates, C. Fannjiang, M. I. Jordan and T. Zrnic, "Prediction-powered inference",
+           Science 382, 2023.
+    .. [2] L. Volpi, A. Moreo and F. Sebastiani, "A simple method for classifier accuracy prediction under prior
+           probability shift", Discovery Science 2024.
+    .. [3] W. E. Deming and F. F. Stephan, "On a least squares adjustment of a sampled frequency table when the expected
+           marginal totals are known", Annals of Mathematical Statistics 11, 1940.
 
     Examples
     --------

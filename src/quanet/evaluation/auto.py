@@ -30,7 +30,7 @@ from quanet.methods.em import EMQ
 from quanet.methods.kde import KDEyML
 from quanet.methods.likelihood import MAPLS
 from quanet.methods.matching import DyS
-from quanet.methods.thresholds import MS
+from quanet.methods.median_sweeps import MS
 from quanet.metrics import find_metric
 
 if TYPE_CHECKING:
@@ -56,11 +56,13 @@ def default_classifiers(X: Any) -> list[Any]:
 
 
 class AutoQuantifier(DelegatingSearch):
-    """Choose method, calibration and classifier by their error on bags of held-out training data.
+    r"""Automatic choice of method, calibration and classifier, by their error on bags of held-out training data.
 
-    Each classifier is fitted once: all methods share its out-of-fold posteriors, and are evaluated on the same bags of
-    held-out instances. The candidate with the smallest mean error is fitted again to all data. `explain()` describes
-    what was compared and how clear the choice is. Test data are not used.
+    .. math:: \hat q = \arg\min_q \frac1b \sum_{j=1}^b \text{error}\big(p_j, \hat p_j^{(q)}\big)
+
+    over candidates q and bags j. New in quanet. Each classifier is fitted once: all methods share its out-of-fold
+    posteriors, and are evaluated on the same bags of held-out instances. The best candidate is fitted again to all
+    data. `explain()` describes what was compared and how clear the choice is. Test data are not used.
 
     Parameters
     ----------

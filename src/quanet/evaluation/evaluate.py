@@ -29,10 +29,10 @@ def evaluate(
     *,
     rng: np.random.Generator | int,
 ) -> Results:
-    """Compare the estimates of a fitted quantifier with the truth on bags drawn from a labelled pool.
+    """Evaluate a fitted quantifier: compare its estimates with the truth on bags drawn from a labelled pool.
 
     The pool is represented once; all bags are drawn and aggregated as arrays. With the same seed, all methods get the
-    same bags.
+    same bags. Returns `Results`.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, LabelArray
+from quanet.arrays import FloatArray
 from quanet.classifiers.calibration import calibrate
 from quanet.errors import InvalidData
 from quanet.files import json_text
@@ -35,23 +35,12 @@ def cramer_rao_variance(
     for bags of m instances, with D = diag(p) if the prevalences of the bag itself are estimated (class counts are
     fixed, as in every protocol here), and :math:`D = p p^T` if those of the population are estimated.
     For two classes, this is :math:`1 / (m I) - p (1 - p) / m` with :math:`I = E_p[((r - 1) / (1 - p + p r))^2]` and the
-    density ratio r.
-
-    Parameters
-    ----------
-    posteriors : (n, k) of a pool, calibrated on this pool; see `pool_limit` for others.
-    prevalences : (..., k) of the bags.
-    bag_size : instances per bag.
-    fixed_counts : whether the truth is the prevalence of the bag itself, or of the population.
+    density ratio r. For parameters and sources see `cramer_rao_error`.
 
     Notes
     -----
     The bound holds for unbiased estimates in large bags. Near 0 or 1, an estimate within the simplex is biased and can
     be better. A classifier that cannot separate two classes has an infinite bound.
-
-    References
-    ----------
-    C. R. Rao, "Information and the accuracy attainable in the estimation of statistical parameters", 1945.
     """
     rows = check_prevalences(posteriors)
     if rows.ndim != 2 or not len(rows):
@@ -83,9 +72,28 @@ def _one_variance(ratios: FloatArray, p: FloatArray, fixed_counts: bool) -> Floa
 def cramer_rao_error(
     posteriors: ArrayLike, prevalences: ArrayLike, *, bag_size: int, fixed_counts: bool = True
 ) -> FloatArray:
-    r"""Expected absolute error of the best unbiased estimate: (n, k), (..., k) -> (...).
+    r"""Cramér-Rao error: the expected absolute error of the best unbiased estimate, (n, k), (..., k) -> (...).
 
-    :math:`\sqrt{2 / \pi}` of the root of `cramer_rao_variance`, as for a normal error, averaged over classes.
+    .. math:: \frac1k \sum_c \sqrt{\frac{2}{\pi} V_c}, \qquad V_c = \frac1m \big(J^{-1} - D\big)_{cc}, \qquad
+        J_{ab} = \frac1n \sum_i \frac{r_{ia} r_{ib}}{\sum_c p_c r_{ic}}, \quad r_{ic} = \pi_{ic} / \bar\pi_c
+
+    V is the smallest variance [1]_ [2]_ for bags of m instances, J the Fisher information of an instance, and D =
+    diag(p), or :math:`p p^T` without fixed counts. Errors are taken for normal. No unbiased method that uses the same
+    posteriors does better.
+
+    Parameters
+    ----------
+    posteriors : (n, k) of a pool, calibrated on this pool; see `pool_limit` for others.
+    prevalences : (..., k) of the bags.
+    bag_size : m, instances per bag.
+    fixed_counts : whether the truth is the prevalence of the bag itself, as in every protocol here, or that of the
+        population.
+
+    References
+    ----------
+    .. [1] C. R. Rao, "Information and the accuracy attainable in the estimation of statistical parameters", Bulletin of
+           the Calcutta Mathematical Society 37, 1945.
+    .. [2] H. Cramér, Mathematical Methods of Statistics, Princeton University Press, 1946.
 
     Examples
     --------
@@ -121,13 +129,15 @@ class Limit:
 def pool_limit(
     posteriors: ArrayLike,
     labels: ArrayLike,
-    classes: LabelArray,
+    classes: ArrayLike,
     *,
     bag_size: int,
     prevalences: ArrayLike | None = None,
     calibration: str = "platt",
 ) -> Limit:
-    """The limit for a labelled pool, with posteriors calibrated on this pool. The other classes have equal prevalences.
+    """Limit of a labelled pool: the Cramér-Rao error by prevalence, with posteriors calibrated on this pool.
+
+    The prevalence of the last class varies; the others are equal. The result has `prevalences` (g,) and `errors` (g,).
 
     Parameters
     ----------
@@ -137,17 +147,22 @@ def pool_limit(
     prevalences : (g,) of the last class; default: the 21 of the paper.
     calibration : see `quanet.classifiers.calibration`.
 
+    See Also
+    --------
+    cramer_rao_error : the formula.
+
     Examples
     --------
     >>> pool, labels = np.repeat([[0.7, 0.3], [0.3, 0.7]], 50, axis=0), np.repeat(["a", "b", "b", "a"], [45, 5, 45, 5])
-    >>> pool_limit(pool, labels, np.array(["a", "b"]), bag_size=500, prevalences=[0.5]).errors.round(3)
+    >>> pool_limit(pool, labels, ["a", "b"], bag_size=500, prevalences=[0.5]).errors.round(3)
     array([0.014])
     """
     given = np.r_[0.01, np.arange(1, 20) / 20, 0.99] if prevalences is None else np.asarray(prevalences, dtype=float)
     rows = np.asarray(posteriors, dtype=float)
-    calibrated = calibrate(rows, encode(labels, classes), method=calibration)(rows)
-    others = (1 - given) / (len(classes) - 1)
-    shares = np.column_stack([*[others] * (len(classes) - 1), given])
+    names = np.asarray(classes)
+    calibrated = calibrate(rows, encode(labels, names), method=calibration)(rows)
+    others = (1 - given) / (len(names) - 1)
+    shares = np.column_stack([*[others] * (len(names) - 1), given])
     return Limit(given, cramer_rao_error(calibrated, shares, bag_size=bag_size))
 
 
@@ -160,7 +175,18 @@ def mean_limit(limits: list[Limit]) -> Limit:
 
 
 def limits_to_json(limits: Mapping[str, Limit]) -> str:
-    """Limits of datasets as JSON, see `read_limits`."""
+    """Limits of datasets as JSON: the content of a file for ``--limits`` of ``quanet experiment``.
+
+    Parameters
+    ----------
+    limits : the result of `pool_limit` for each dataset, by its name.
+
+    Examples
+    --------
+    >>> limit = Limit(np.array([0.5]), np.array([0.014]))
+    >>> json.loads(limits_to_json({"reviews": limit}))
+    {'reviews': {'prevalences': [0.5], 'errors': [0.014], 'methods': []}}
+    """
     return json_text(
         {
             name: {"prevalences": limit.prevalences, "errors": limit.errors, "methods": limit.methods}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Results:
-    """True and estimated prevalences of bags.
+    """Results of an evaluation: true and estimated prevalences of bags.
 
     Attributes
     ----------

@@ -28,9 +28,11 @@ BAG_SIZE = 500
 
 
 class GridSearchQ(DelegatingSearch):
-    """Grid search for a quantifier: find the parameters with the smallest error on bags of held-out data.
+    r"""Grid search for a quantifier: find the parameters with the smallest error on bags of held-out data [1]_.
 
-    scikit-learn's GridSearchCV would score one bag, the held-out part, at one prevalence. Here a protocol draws bags
+    .. math:: \hat \theta = \arg\min_\theta \frac1b \sum_{j=1}^b \text{error}\big(p_j, \hat p_j(\theta)\big)
+
+    scikit-learn's GridSearchCV would score one bag, the held-out part, at one prevalence. Here a protocol draws b bags
     from it at many prevalences. A fitted search is a quantifier: it delegates to the chosen one.
 
     Settings that differ only in the parameter of a regularisation path (`fit_path`, such as the C of an SVM) are fitted
@@ -52,6 +54,10 @@ class GridSearchQ(DelegatingSearch):
     quantifier_ : the fitted quantifier with the best parameters.
     best_setting_, best_error_ : these parameters, and their mean error on held-out bags.
     settings_, errors_ : all settings, in the order of the grid, and their mean errors (s,).
+
+    References
+    ----------
+    .. [1] A. Moreo and F. Sebastiani, "Re-assessing the 'classify and count' quantification method", ECIR 2021.
 
     Examples
     --------

@@ -14,10 +14,19 @@ from quanet.uncertainty.differences import holm
 
 
 def paired_t_test(first: ArrayLike, second: ArrayLike) -> FloatArray:
-    r"""p-value of the paired t-test: (..., r), (..., r) -> (...).
+    r"""Paired t-test, two-tailed: the p-value of a difference between two methods, (..., r), (..., r) -> (...).
 
-    Two-tailed, with r runs as pairs: :math:`t = \bar d / (s_d / \sqrt r)` on r - 1 degrees of freedom (Student,
-    1908).
+    .. math:: t = \frac{\bar d}{s_d / \sqrt r}
+
+    with the mean and the standard deviation of the differences d of r runs, on r - 1 degrees of freedom [1]_.
+
+    Parameters
+    ----------
+    first, second : (..., r) errors of the two methods, paired by runs.
+
+    References
+    ----------
+    .. [1] Student, "The probable error of a mean", Biometrika 6, 1908.
 
     Examples
     --------
@@ -33,10 +42,22 @@ def paired_t_test(first: ArrayLike, second: ArrayLike) -> FloatArray:
 
 
 def wilcoxon_test(first: ArrayLike, second: ArrayLike) -> float:
-    """p-value of the Wilcoxon signed-rank test, two-tailed: (r,), (r,) -> p.
+    r"""Wilcoxon signed-rank test, two-tailed: the p-value of a difference between two methods, (r,), (r,) -> p.
 
-    Exact for up to 50 pairs without ties, otherwise by the normal approximation. Pairs without a difference count half
-    for either side (Wilcoxon 1945; Demšar 2006, section 3.1.3).
+    .. math:: W = \min\Big( \sum_{d_i > 0} R_i, \sum_{d_i < 0} R_i \Big)
+
+    with :math:`R_i` the rank of the difference :math:`|d_i|` [1]_. Exact for up to 50 pairs without ties, otherwise by
+    the normal approximation. Pairs without a difference count half for either side ([2]_, section 3.1.3).
+
+    Parameters
+    ----------
+    first, second : (r,) errors of the two methods, paired by runs or datasets.
+
+    References
+    ----------
+    .. [1] F. Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945.
+    .. [2] J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning
+           Research 7, 2006.
 
     Examples
     --------
@@ -129,12 +150,25 @@ class FriedmanTest:
 
 
 def friedman_test(errors: ArrayLike) -> FriedmanTest:
-    r"""Test whether m methods differ, given their errors on N blocks (datasets, or runs of datasets): (N, m).
+    r"""Friedman's test: whether m methods differ, given their errors on N blocks (datasets, or runs of datasets).
 
     .. math:: \chi^2_F = \frac{12 N}{m (m + 1)} \Big(\sum_j R_j^2 - \frac{m (m + 1)^2}{4}\Big),
               \quad F_F = \frac{(N - 1) \chi^2_F}{N (m - 1) - \chi^2_F}
 
-    with mean ranks :math:`R_j` (Friedman 1937; Iman and Davenport 1980; Demšar 2006, section 3.2.2).
+    with mean ranks :math:`R_j` [1]_ [2]_, as recommended in [3]_, section 3.2.2.
+
+    Parameters
+    ----------
+    errors : (N, m), at least two of each. The result has `ranks`, `statistic`, `p`, `f_statistic` and `f_p`.
+
+    References
+    ----------
+    .. [1] M. Friedman, "The use of ranks to avoid the assumption of normality implicit in the analysis of variance",
+           Journal of the American Statistical Association 32, 1937.
+    .. [2] R. L. Iman and J. M. Davenport, "Approximations of the critical region of the Friedman statistic",
+           Communications in Statistics 9, 1980.
+    .. [3] J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning
+           Research 7, 2006.
 
     Examples
     --------

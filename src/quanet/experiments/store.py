@@ -251,7 +251,34 @@ def _lock(descriptor: int) -> None:
 
 
 def read_cells(folder: str | Path) -> dict[Cell, CellOutcome]:
-    """The finished cells of an experiment folder, packed or not, in the order of the plan."""
+    """The finished cells of an experiment folder, packed or not, in the order of the plan.
+
+    Use it to compute from the results of `quanet experiment run` what its reports do not show.
+
+    Parameters
+    ----------
+    folder : of the experiment.
+
+    Returns
+    -------
+    dict
+        For each cell, a triple (dataset, method, run), an outcome: `results` (`Results`), `prior` and `seconds`.
+
+    Examples
+    --------
+    An experiment of one cell, written by hand:
+
+    >>> import tempfile
+    >>> about = {"prior": [0.5, 0.5], "seconds": {"fit": 1.0}}
+    >>> shares = np.array([[0.4, 0.6]]), np.array([[0.5, 0.5]])
+    >>> results = Results(*shares, np.array(["no", "yes"]), np.array([100]), np.array([0]))
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     Store(home).write_manifest({"cells": [["imdb", "EMQ", 0, "key"]]})
+    ...     Store(home).write_cell(Cell("imdb", "EMQ", 0), "key", results, about)
+    ...     cells = read_cells(home)
+    >>> {cell.method: float(outcome.results.error("ae").mean()) for cell, outcome in cells.items()}
+    {'EMQ': 0.1}
+    """
     return {cell: outcome for cell, (outcome, _) in read_all(folder).items()}
 
 

@@ -67,7 +67,16 @@ def refine(
     weights_labelled: ArrayLike | None = None,
     method: Literal["prediction-powered", "em"] = "prediction-powered",
 ) -> Refined:
-    """Prevalences of a bag from a quantifier's posteriors and a few labels of the bag's own instances.
+    r"""Prevalences of a bag from a quantifier's posteriors and a few labels of the bag's own instances.
+
+    Use it if a bag may have drifted, or if its interval is too wide: 50 to 200 labels often settle the question. With
+    posteriors f of all N instances, adapted to the bag by EM with the labels, and labels y of a random part L, [1]_
+
+    .. math:: \hat p = \lambda \bar f_N + \sum_{i \in L} a_i (y_i - \lambda f_i)
+
+    is unbiased even if the posteriors are wrong; :math:`\lambda` minimises the variance, and the influences
+    :math:`a_i` add up to 1. The interval is Wilson's [2]_, with the number m of labels whose plain share has the same
+    variance: :math:`(\hat p - p)^2 \le z^2 p (1 - p) / m`.
 
     Parameters
     ----------
@@ -80,14 +89,20 @@ def refine(
     strata : (n,) strata that the labelled instances were drawn from, as integers; from `plan_labels`.
     weights, weights_labelled : exposure of the instances of X and of X_labelled, such as views: shares of exposure.
     method : "prediction-powered", whose interval is valid under any drift; or "em", maximum likelihood with the labels
-        fixed, which is narrower under prior shift and wrong under other drift. The interval of "em" includes the
+        fixed [3]_, which is narrower under prior shift and wrong under other drift. The interval of "em" includes the
         uncertainty of the calibration on held-out instances. For quantifiers without held-out instances, such as CC, it
         is too narrow.
 
+    Returns
+    -------
+    Refined
+        `estimate`, `lower` and `upper`, (k,) each; `weight` is :math:`\lambda`, `effective` is m.
+
     References
     ----------
-    A. N. Angelopoulos, J. C. Duchi and T. Zrnic, "PPI++: efficient prediction-powered inference", 2023;
-    K. Nigam et al., "Text classification from labeled and unlabeled documents using EM", 2000.
+    .. [1] A. N. Angelopoulos, J. C. Duchi and T. Zrnic, "PPI++: efficient prediction-powered inference", 2023.
+    .. [2] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    .. [3] K. Nigam et al., "Text classification from labeled and unlabeled documents using EM", 2000.
 
     Examples
     --------

@@ -63,9 +63,13 @@ def correct_rate(
 ) -> CorrectedRate:
     r"""The true prevalences behind a judge's labels or scores, estimated with some human labels.
 
-    For two classes the estimate is that of Rogan and Gladen (1978), :math:`(q - fpr) / (tpr - fpr)`, clipped to [0, 1].
-    For more classes it solves :math:`q = \theta^T p`. If that solution has a negative prevalence, for scores, and if
-    human labels are part of the instances (``calibration="part"``), it is the maximum-likelihood estimate.
+    Use it for a judge that you cannot fit again, such as a language model. With the judge's rates q and its error rates
+    :math:`\theta` on human-labelled instances (:math:`\theta_{ij}`: class i judged as j), the estimate solves
+
+    .. math:: q = \theta^T p, \qquad \text{for two classes} \quad p = \frac{q - fpr}{tpr - fpr},
+
+    which is that of Rogan and Gladen [1]_, clipped to [0, 1]. If that solution has a negative prevalence, for scores,
+    and if human labels are part of the instances (``calibration="part"``), it is the maximum-likelihood estimate.
 
     The interval of a class contains all prevalences that a likelihood-ratio test does not reject, with the judge's
     error rates and the other prevalences as nuisance parameters. It is wide if there are few human labels, reaches 0 or
@@ -86,9 +90,14 @@ def correct_rate(
         conversations: instances of a cluster are not independent, clusters are. Equal names are one cluster. The
         interval is widened by the design effect.
 
+    Returns
+    -------
+    CorrectedRate
+        `classes`, `estimate`, `lower`, `upper` and `judged`, the uncorrected rates, (k,) each.
+
     References
     ----------
-    W. J. Rogan and B. Gladen, "Estimating prevalence from the results of a screening test", 1978.
+    .. [1] W. J. Rogan and B. Gladen, "Estimating prevalence from the results of a screening test", 1978.
 
     Examples
     --------

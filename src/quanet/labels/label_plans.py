@@ -54,7 +54,12 @@ def plan_labels(
     design: Literal["stratified", "random"] = "stratified",
     random_state: int | None = 0,
 ) -> LabelPlan:
-    """The number of labels needed for an interval of a given width, and the instances to label.
+    r"""The number of labels needed for an interval of a given width, and the instances to label.
+
+    Use it before `refine`, which needs the plan's weights and strata. A stratum h of :math:`N_h` instances with similar
+    posteriors f gets the number of labels [1]_
+
+    .. math:: n_h \propto N_h \sigma_h, \qquad \sigma_h^2 = \max_c \frac{1}{N_h} \sum_{i \in h} f_{ic} (1 - f_{ic}).
 
     The plan assumes calibrated posteriors. If they are worse, the interval of `refine` is still valid but wider, and
     more labels are needed.
@@ -67,9 +72,18 @@ def plan_labels(
     n : number of labels, instead of a width.
     groups : (N,) group of each instance. Then each group gets a plan of its own, with the same width or n labels.
     level : confidence level.
-    design : "random"; or "stratified": strata of similar posteriors, with more labels where they are uncertain
-        (Neyman 1934).
+    design : "random"; or "stratified": strata of similar posteriors, with more labels where they are uncertain.
     random_state : seed of the choice.
+
+    Returns
+    -------
+    LabelPlan
+        `indices` of the instances to label, in order; `design_weights` and `strata` for `refine`; `n`; and `width`, the
+        expected width.
+
+    References
+    ----------
+    .. [1] J. Neyman, "On the two different aspects of the representative method", 1934.
 
     Examples
     --------

@@ -26,8 +26,8 @@ from quanet.simplex import count, one_hot
 class AggregativeQuantifier(Quantifier):
     """Base class of quantifiers whose rows are posteriors of a classifier.
 
-    A subclass defines `_aggregate`, and `_fit_aggregation` if it learns from out-of-fold posteriors. If it defines
-    `aggregate` instead of `_aggregate`, its estimates are never shrunk.
+    Derive your own method from it: define `_aggregate`, and `_fit_aggregation` if it learns from out-of-fold
+    posteriors. If a subclass defines `aggregate` instead of `_aggregate`, its estimates are never shrunk.
 
     Parameters
     ----------
@@ -40,6 +40,24 @@ class AggregativeQuantifier(Quantifier):
         neighbours (reviews of one product, posts of one day) stay together, so that posteriors are as good as on new
         products and days. If new data resemble a random part of the old data, ``StratifiedKFold(5, shuffle=True)`` is
         better. Copies of the same instance are always in the same fold (`quanet.data.duplicates`).
+
+    Attributes
+    ----------
+    classifier_ : the classifier, fitted to all data.
+
+    See Also
+    --------
+    Quantifier : attributes and functions of all quantifiers.
+
+    Examples
+    --------
+    The mean posterior as a method of three lines; `quanet.PCC` is the one in the library:
+
+    >>> class MeanPosterior(AggregativeQuantifier):
+    ...     def _aggregate(self, rows):
+    ...         return np.asarray(rows).mean(axis=-2)
+    >>> MeanPosterior("precomputed").fit([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]).predict([[0.4, 0.6], [0.8, 0.2]])
+    array([0.6, 0.4])
     """
 
     # Whether one-hot rows of predicted labels are enough, for a classifier without posteriors.

@@ -12,11 +12,20 @@ from quanet.methods.about import About
 
 
 class TrainPrevalence(Quantifier):
-    """The training prevalences, for every bag; a method that does no better has learned nothing.
+    r"""The training prevalences, for every bag; a method that does no better has learned nothing.
+
+    .. math:: \hat p_c = \rho_c = \frac{m_c}{m}
+
+    with :math:`m_c` of m training instances in class c. Also known as maximum likelihood prevalence estimation (MLPE)
+    [1]_.
 
     Parameters
     ----------
     classifier : not used; accepted so that all methods can be built alike.
+
+    References
+    ----------
+    .. [1] A. Esuli, A. Fabris, A. Moreo and F. Sebastiani, Learning to Quantify, Springer, 2023.
 
     Examples
     --------

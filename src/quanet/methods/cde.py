@@ -37,15 +37,27 @@ def iterate_counts(scores: FloatArray, prior: float, *, tol: float = 1e-4, max_i
 
 
 class CDE(AggregativeQuantifier):
-    """Class distribution estimation by iteration: counts at the costs that the last count implies.
+    r"""Class distribution estimation: repeated counts at the costs that the last count implies.
 
-    Xue and Weiss (2009) retrain a cost-sensitive classifier in each round; with posteriors that is a threshold.
+    With p the share counted so far, at first at the threshold 0.5, and :math:`\rho` the training prevalence of the
+    second class, a false positive costs r times a false negative, and
+
+    .. math:: \hat p \leftarrow \frac1n \sum_i \Big[ \pi_i > \frac{r}{1 + r} \Big], \qquad
+        r = \frac{\rho}{1 - \rho} \cdot \frac{1 - \hat p}{\hat p}
+
+    The published method [1]_ retrains a cost-sensitive classifier in each round; with posteriors that is a threshold.
+    It corrects `CC` without held-out instances, but not fully.
 
     Parameters
     ----------
     classifier : see `AggregativeQuantifier`.
     tol : a bag has converged when its prevalence changes by less.
     max_iter : maximum number of rounds.
+
+    References
+    ----------
+    .. [1] J. C. Xue and G. M. Weiss, "Quantification and semi-supervised classification methods for handling changes in
+           class distribution", KDD 2009.
 
     Examples
     --------

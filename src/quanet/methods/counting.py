@@ -112,15 +112,21 @@ def open_directions(rates: FloatArray) -> FloatArray:
 
 
 class CC(AggregativeQuantifier):
-    """Classify and count: the share of instances that the classifier assigns to each class.
+    r"""Classify and count: the share of instances that the classifier assigns to each class.
 
-    The baseline that every method must beat: its errors do not cancel when prevalences change. The classifier needs no
-    `predict_proba`. It learns nothing from held-out instances, so its estimates are never shrunk
+    .. math:: \hat p_c = \frac1n \sum_{i=1}^n \big[ \hat y_i = c \big]
+
+    The baseline [1]_ that every method must beat: its errors do not cancel when prevalences change. The classifier
+    needs no `predict_proba`. It learns nothing from held-out instances, so its estimates are never shrunk
     (`quanet.held_out`).
 
     Parameters
     ----------
     classifier : see `AggregativeQuantifier`.
+
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying counts and costs via classification", Data Mining and Knowledge Discovery 17, 2008.
 
     Examples
     --------
@@ -141,13 +147,21 @@ class CC(AggregativeQuantifier):
 
 
 class PCC(AggregativeQuantifier):
-    """Probabilistic classify and count: the mean posterior of each class (Bella et al. 2010).
+    r"""Probabilistic classify and count: the mean posterior of each class [1]_.
 
-    Its estimates are never shrunk, as with `CC`.
+    .. math:: \hat p_c = \frac1n \sum_{i=1}^n \pi_{ic}
+
+    Correct if posteriors are calibrated in the bag itself, so where its prevalences are those of the training data. Its
+    estimates are never shrunk, as with `CC`.
 
     Parameters
     ----------
     classifier : see `AggregativeQuantifier`.
+
+    References
+    ----------
+    .. [1] A. Bella, C. Ferri, J. Hernández-Orallo and M. J. Ramírez-Quintana, "Quantification via probability
+           estimators", ICDM 2010.
 
     Examples
     --------
@@ -183,9 +197,13 @@ class _Adjusted(AggregativeQuantifier):
 
 
 class ACC(_Adjusted):
-    """Adjusted classify and count: CC corrected by the rates at which classes are confused (Forman 2008).
+    r"""Adjusted classify and count: `CC` corrected by the rates at which classes are confused [1]_.
 
-    The rates are counted on out-of-fold predictions. The classifier needs no `predict_proba`.
+    .. math:: \hat p = \arg\min_{p \in \Delta} \| M p - \hat p^{CC} \|^2, \qquad
+        k = 2: \quad \hat p = \frac{\hat p^{CC} - fpr}{tpr - fpr}
+
+    clipped to [0, 1], with :math:`M_{ij}` the share of class j that is classified as i, counted on out-of-fold
+    predictions. For classifiers without `predict_proba`; with posteriors, `PACC` usually has less variance.
 
     Parameters
     ----------
@@ -194,6 +212,10 @@ class ACC(_Adjusted):
     Attributes
     ----------
     rates_ : (k, k), the share of class j (column) that is classified as i (row).
+
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying counts and costs via classification", Data Mining and Knowledge Discovery 17, 2008.
 
     Examples
     --------
@@ -217,7 +239,12 @@ class ACC(_Adjusted):
 
 
 class PACC(_Adjusted):
-    """Probabilistic adjusted classify and count: PCC corrected by mean posteriors of each class (Bella et al. 2010).
+    r"""Probabilistic adjusted classify and count: `PCC` corrected by the mean posteriors of each class [1]_.
+
+    .. math:: \hat p = \arg\min_{p \in \Delta} \| M p - \hat p^{PCC} \|^2
+
+    with :math:`M_{ij}` the mean posterior of class i over the out-of-fold instances of class j. Posteriors need not be
+    calibrated.
 
     Parameters
     ----------
@@ -227,6 +254,11 @@ class PACC(_Adjusted):
     ----------
     rates_ : (k, k), the mean posterior of class i (row) over the instances of class j (column). For texts they are
         those of the final classifier instead of the folds', if the fold gap is known (`quanet.classifiers.fold_gap`).
+
+    References
+    ----------
+    .. [1] A. Bella, C. Ferri, J. Hernández-Orallo and M. J. Ramírez-Quintana, "Quantification via probability
+           estimators", ICDM 2010.
 
     Examples
     --------

@@ -80,25 +80,39 @@ class Calibrated(AggregativeQuantifier):
 
 
 class EMQ(Calibrated):
-    """Expectation maximization quantifier (SLD): the prevalences under which the bag is most likely.
+    r"""Expectation maximization quantifier (SLD): the prevalences under which the bag is most likely.
 
-    Saerens, Latinne and Decaestecker (2002) find them by EM; the likelihood is concave, so Newton's method finds the
-    same point, exactly and sooner. It needs calibrated posteriors, so they are calibrated on out-of-fold ones first
-    (Alexandari, Kundaje and Shrikumar 2020).
+    .. math:: \hat p = \arg\max_{p \in \Delta} \sum_{i=1}^n \log \sum_c \frac{p_c\, \pi_{ic}}{\rho_c}
+
+    The default of quanet for prior shift. Saerens, Latinne and Decaestecker [1]_ find the maximum by EM; the likelihood
+    is concave, so Newton's method finds the same point, exactly and sooner. It needs calibrated posteriors, so they are
+    calibrated on out-of-fold ones first [2]_.
 
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
     calibration : "bcts", "platt", "temperature", "vector", "nbvs" (see `quanet.calibrate`), or None for no calibration.
     prior : what posteriors are divided by: "labels", the training prevalences, or "posteriors", the mean of out-of-fold
-        posteriors, which Alexandari et al. prefer. The two are the same after "bcts" and "vector".
+        posteriors, which [2]_ prefers. The two are the same after "bcts" and "vector".
     solver : "newton", exact, or "em", which stops short of the optimum when its steps are small.
     tol : a bag has converged when its prevalences change by less in one step.
     max_iter : maximum number of steps.
 
+    Attributes
+    ----------
+    calibration_ : the fitted `quanet.calibrate` map, if posteriors are calibrated.
+    mean_posterior_ : (k,) what posteriors are divided by, if `prior` is "posteriors".
+
     Notes
     -----
     ``EMQ(classifier, calibration=None, solver="em", tol=1e-4)`` is the EMQ of QuaPy 0.2, stopping rule included.
+
+    References
+    ----------
+    .. [1] M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a classifier to new a priori
+           probabilities: a simple procedure", Neural Computation 14, 2002.
+    .. [2] A. M. Alexandari, A. Kundaje and A. Shrikumar, "Maximum likelihood with bias-corrected calibration is
+           hard-to-beat at label shift adaptation", ICML 2020.
 
     Examples
     --------

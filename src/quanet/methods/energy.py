@@ -19,16 +19,25 @@ FINE = 1000  # steps of prevalence at which a mixture's quantiles are tabled; be
 
 
 class EDy(MatchingQuantifier):
-    r"""Energy distance y: the mixture whose posteriors are nearest in energy distance (Castaño et al. 2023).
+    r"""Energy distance y: the mixture whose posteriors are nearest in energy distance [1]_ [2]_.
 
-    .. math:: \hat p = \arg\min_p 2 \mathbb E\|S_p - S\| - \mathbb E\|S_p - S_p'\|
+    .. math:: \hat p = \arg\min_{p \in \Delta} 2\, \mathbb E\|S_p - S\| - \mathbb E\|S_p - S_p'\|
 
     with :math:`S_p` drawn from the mixture of the classes' posteriors and S from the bag's: a quadratic function of p.
+    It needs no bins.
 
     Parameters
     ----------
-    classifier, cv : see `AggregativeQuantifier`.
+    classifier : see `AggregativeQuantifier`.
     metric : "manhattan", as in QuaPy and quantificationlib, or "euclidean", as in mlquantify; the same for two classes.
+    cv : see `AggregativeQuantifier`.
+
+    References
+    ----------
+    .. [1] H. Kawakubo, M. C. du Plessis and M. Sugiyama, "Computationally efficient class-prior estimation under class
+           balance change using energy distance", IEICE Transactions on Information and Systems E99-D, 2016.
+    .. [2] A. Castaño, J. Alonso, P. González and J. J. del Coz, "An equivalence analysis of binary quantification
+           methods", AAAI 2023.
 
     Examples
     --------
@@ -58,16 +67,22 @@ class EDy(MatchingQuantifier):
 
 
 class CvMy(AggregativeQuantifier):
-    r"""Cramér-von Mises y: distribution functions of posteriors, compared at every instance (Castaño et al. 2023).
+    r"""Cramér-von Mises y: distribution functions of posteriors, compared at every instance [1]_.
 
-    .. math:: \hat p = \arg\min_p \sum_j \int \Big(\sum_c p_c F_{cj} - G_j\Big)^2 dH_j
+    .. math:: \hat p = \arg\min_{p \in \Delta} \sum_j \int \Big(\sum_c p_c F_{cj} - G_j\Big)^2 dH_j
 
     with F and G the distribution functions of the classes' and the bag's posteriors of class j, and H that of training
-    and bag together: the energy distance of ranks. At a jump, the squares on both sides are averaged.
+    and bag together: the energy distance of ranks. At a jump, the squares on both sides are averaged. Only the order of
+    posteriors matters.
 
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
+
+    References
+    ----------
+    .. [1] A. Castaño, J. Alonso, P. González and J. J. del Coz, "An equivalence analysis of binary quantification
+           methods", AAAI 2023.
 
     Examples
     --------
@@ -143,15 +158,21 @@ class _OfScores(AggregativeQuantifier):
 
 
 class SORD(_OfScores):
-    r"""Sample ordinal distance: the mixture of scores that least work moves onto the bag's (Maletzke et al. 2019).
+    r"""Sample ordinal distance: the mixture of scores that least work moves onto the bag's [1]_.
 
     .. math:: \hat p = \arg\min_p \int_0^1 \big| (1 - p) F^-(s) + p F^+(s) - G(s) \big| ds
 
-    A weighted median solves it exactly; the published ternary search and mlquantify's grid of 101 points approach it.
+    with F and G the distribution functions of the scores in each class and in the bag. A weighted median solves it
+    exactly; the published ternary search and mlquantify's grid of 101 points approach it.
 
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
+
+    References
+    ----------
+    .. [1] A. Maletzke, D. dos Reis, E. Cherman and G. Batista, "DyS: a framework for mixture models in quantification",
+           AAAI 2019.
 
     Examples
     --------
@@ -220,16 +241,23 @@ def nearest_on_path(path: FloatArray, points: FloatArray) -> FloatArray:
 
 
 class QUANTy(_OfScores):
-    r"""Quantiles y: the mixture of scores whose parts of equal size have the bag's means (Castaño et al. 2023).
+    r"""Quantiles y: the mixture of scores whose parts of equal size have the bag's means [1]_.
 
     .. math:: \hat p = \arg\min_p \sum_{i=1}^q \big( \bar s_i(p) - \bar s_i \big)^2
 
-    with :math:`\bar s_i(p)` the mean score in the i-th of q parts of the mixture, in the order of scores.
+    with :math:`\bar s_i(p)` the mean score in the i-th of q parts of the mixture, in the order of scores. One part is
+    `SMM`.
 
     Parameters
     ----------
-    classifier, cv : see `AggregativeQuantifier`.
+    classifier : see `AggregativeQuantifier`.
     quantiles : how many parts.
+    cv : see `AggregativeQuantifier`.
+
+    References
+    ----------
+    .. [1] A. Castaño, J. Alonso, P. González and J. J. del Coz, "An equivalence analysis of binary quantification
+           methods", AAAI 2023.
 
     Examples
     --------

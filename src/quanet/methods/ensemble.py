@@ -67,10 +67,11 @@ def _passes_on(member: Any) -> bool:
 
 
 class Median(_Many):
-    """The median over a grid of settings, so that none of several equally good ones has to be chosen.
+    r"""Median over a grid of settings, so that none of several equally good ones has to be chosen.
 
-    It is computed for each class and scaled to sum to one. HDy is published as such a median over
-    numbers of bins (González-Castro, Alaiz-Rodríguez and Alegre 2013).
+    .. math:: \hat p_c \propto \operatorname{median}_s \hat p_c^{(s)}
+
+    for settings s. `HDy` is published as such a median over numbers of bins [1]_.
 
     Parameters
     ----------
@@ -81,6 +82,11 @@ class Median(_Many):
     ----------
     members_ : one fitted copy for each setting.
     settings_ : those settings.
+
+    References
+    ----------
+    .. [1] V. González-Castro, R. Alaiz-Rodríguez and E. Alegre, "Class distribution estimation based on the Hellinger
+           distance", Information Sciences 218, 2013.
 
     Examples
     --------
@@ -143,14 +149,16 @@ def histograms(posteriors: FloatArray) -> FloatArray:
 
 
 class Ensemble(_Many):
-    r"""Copies of a quantifier, each trained on a bag of another prevalence (Pérez-Gállego, Quevedo and del Coz 2017).
+    r"""Ensemble of copies of a quantifier, each trained on a bag of another prevalence [1]_.
 
-    `policy` decides which of them are used (2017; 2019):
+    .. math:: \hat p = \frac{1}{|S|} \sum_{s \in S} \hat p^{(s)}
+
+    `policy` decides which copies S are used [1]_ [2]_:
 
     - "average": all;
     - "prevalence": those trained at prevalences nearest to the mean estimate of all (squared error);
     - "distribution": those trained on posteriors most like the bag's: Hellinger distance of histograms of 8 bins, of
-      one classifier for all, averaged over classes;
+      one classifier for all, averaged over classes; for two classes as in QuaPy 0.2 and mlquantify 0.5;
     - "accuracy": those that do best on the other members' training bags, the same for every bag.
 
     Parameters
@@ -168,9 +176,12 @@ class Ensemble(_Many):
     members_ : the copies, fitted.
     prevalences_ : (m, k) their training prevalences.
 
-    Notes
-    -----
-    QuaPy 0.2 and mlquantify 0.5 have "distribution" for two classes, where it is the same.
+    References
+    ----------
+    .. [1] P. Pérez-Gállego, J. R. Quevedo and J. J. del Coz, "Using ensembles for problems with characterizable changes
+           in data distribution: a case study on quantification", Information Fusion 34, 2017.
+    .. [2] P. Pérez-Gállego, A. Castaño, J. R. Quevedo and J. J. del Coz, "Dynamic ensemble selection for quantification
+           tasks", Information Fusion 45, 2019.
 
     Examples
     --------

@@ -91,13 +91,24 @@ class FeatureQuantifier(Quantifier):
 
 
 class MatchingX(FeatureQuantifier):
-    """Distribution matching of features with parts of your choice.
+    r"""Distribution matching of features (x) with parts of your choice [1]_ [2]_.
+
+    .. math:: \hat p = \arg\min_{p \in \Delta} D\Big(\sum_c p_c\, \phi(\text{class } c),\ \phi(\text{bag})\Big)
+
+    As `Matching`, with features instead of posteriors: no classifier is needed.
 
     Parameters
     ----------
-    features : see `FeatureQuantifier`.
+    features : what turns instances into numbers: anything with `fit` and `transform`, or a fitted one in
+        ``FrozenEstimator``. None uses a matrix of numbers as it is, and the embedding of `TextClassifier` for texts.
     representation : as in `Matching`; a histogram takes ``span=None``. None means ``Distances("euclidean")``.
     divergence : as in `Matching`.
+
+    References
+    ----------
+    .. [1] A. Firat, "Unified framework for quantification", arXiv:1606.00868, 2016.
+    .. [2] A. Castaño, J. Alonso, P. González and J. J. del Coz, "An equivalence analysis of binary quantification
+           methods", AAAI 2023.
 
     Examples
     --------
@@ -142,16 +153,21 @@ class MatchingX(FeatureQuantifier):
 
 
 class EDx(MatchingX):
-    r"""Energy distance x: the mixture whose features are nearest in energy distance (Kawakubo et al. 2016).
+    r"""Energy distance x: the mixture whose features are nearest in energy distance [1]_.
 
-    .. math:: \hat p = \arg\min_p 2 \mathbb E\|X_p - X\| - \mathbb E\|X_p - X_p'\|
+    .. math:: \hat p = \arg\min_{p \in \Delta} 2\, \mathbb E\|X_p - X\| - \mathbb E\|X_p - X_p'\|
 
     with :math:`X_p` drawn from the mixture and X from the bag: a quadratic function of p.
 
     Parameters
     ----------
-    features : see `FeatureQuantifier`.
+    features : see `MatchingX`.
     metric : "euclidean" or "manhattan", see `Distances`; QuaPy's EDx has the latter by default.
+
+    References
+    ----------
+    .. [1] H. Kawakubo, M. C. du Plessis and M. Sugiyama, "Computationally efficient class-prior estimation under class
+           balance change using energy distance", IEICE Transactions on Information and Systems E99-D, 2016.
 
     Examples
     --------
@@ -177,21 +193,28 @@ class EDx(MatchingX):
 
 
 class KMM(MatchingX):
-    r"""Kernel mean matching: the mixture with the least maximum mean discrepancy (Zhang et al. 2013; Iyer et al. 2014).
+    r"""Kernel mean matching: the mixture of features with the least maximum mean discrepancy [1]_ [2]_.
 
-    .. math:: \hat p = \arg\min_p \Big\| \sum_c p_c \mu_c - \mu \Big\|_{\mathcal H}
+    .. math:: \hat p = \arg\min_{p \in \Delta} \Big\| \sum_c p_c \mu_c - \mu \Big\|_{\mathcal H}
 
     with :math:`\mu` the mean of a Gaussian kernel's features over a class or the bag: a quadratic function of p.
 
     Parameters
     ----------
-    features : see `FeatureQuantifier`.
+    features : see `MatchingX`.
     gamma : of the kernel, see `GaussianKernel`.
 
     Notes
     -----
     mlquantify's MMD_RKHS matches the means of the features themselves for every kernel: that is
     ``MatchingX(representation=Moments(), divergence="l2")``.
+
+    References
+    ----------
+    .. [1] K. Zhang, B. Schölkopf, K. Muandet and Z. Wang, "Domain adaptation under target and conditional shift", ICML
+           2013.
+    .. [2] A. Iyer, S. Nath and S. Sarawagi, "Maximum mean discrepancy for class ratio estimation: convergence bounds
+           and kernel selection", ICML 2014.
 
     Examples
     --------

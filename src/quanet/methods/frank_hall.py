@@ -18,9 +18,12 @@ from quanet.methods.order import monotone
 
 
 class FrankHall(Quantifier):
-    """Ordered classes by methods for two: how much lies at or below each class (after Frank and Hall 2001).
+    r"""Frank and Hall's decomposition: ordered classes by methods for two.
 
-    A quantifier is fitted for every split of the order. Differences of their estimates, made monotone, are prevalences.
+    A quantifier estimates how much lies at or below each class, as [1]_ do for classification. Differences of these
+    estimates, made monotone, are prevalences:
+
+    .. math:: \hat p_c = \hat P_c - \hat P_{c - 1}, \qquad \hat P_c \approx P(y \le c)
 
     Parameters
     ----------
@@ -34,7 +37,12 @@ class FrankHall(Quantifier):
 
     Notes
     -----
-    Cumulated prevalences that fall are corrected as in quantificationlib 0.1, after Destercke and Yang (2014).
+    Cumulated prevalences that fall are corrected as in quantificationlib 0.1, after [2]_.
+
+    References
+    ----------
+    .. [1] E. Frank and M. Hall, "A simple approach to ordinal classification", ECML 2001.
+    .. [2] S. Destercke and G. Yang, "Cautious ordinal classification by binary decomposition", ECML PKDD 2014.
 
     Examples
     --------

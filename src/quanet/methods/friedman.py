@@ -26,11 +26,11 @@ def share_above(posteriors: FloatArray, prior: FloatArray) -> FloatArray:
 
 
 class Friedman(AggregativeQuantifier):
-    r"""Adjusted counts at the priors: an instance counts for every class more probable than in training.
+    r"""Friedman's method: adjusted counts of the instances that are more probable than in training.
 
-    Friedman (2014) shows that of all ways to split instances in two this has the least variance near the training
-    prevalences. With :math:`F_{cj}` the share of class j whose posterior of c is at least :math:`\rho_c`, and f these
-    shares in the bag,
+    An instance counts for every class whose posterior is at least the training prevalence :math:`\rho_c`. Friedman [1]_
+    shows that of all ways to split instances in two this has the least variance near the training prevalences. With
+    :math:`F_{cj}` the share of class j that counts for c, and f these shares in the bag,
 
     .. math:: \hat p = \arg\min_{p \in \Delta} \| F p - f \|^2
 
@@ -41,6 +41,11 @@ class Friedman(AggregativeQuantifier):
     Attributes
     ----------
     rates_ : (k, k), F above.
+
+    References
+    ----------
+    .. [1] J. H. Friedman, "Class counts in future unlabeled samples", presentation at the MIT CSAIL Big Data Event,
+           2014.
 
     Examples
     --------
@@ -75,7 +80,7 @@ class Friedman(AggregativeQuantifier):
 
 
 class DeBias(AggregativeQuantifier):
-    r"""The mean posterior, freed of its pull to the training prevalence (Friedman 2014).
+    r"""De-biased mean posterior: freed of its pull to the training prevalence [1]_.
 
     .. math:: \hat p = \rho + \frac{\bar \pi - \rho}{V}, \qquad
         V = \frac{\tfrac1m \sum_i (\pi_i - \rho)^2}{\rho (1 - \rho)}
@@ -90,6 +95,11 @@ class DeBias(AggregativeQuantifier):
     Attributes
     ----------
     explained_ : V.
+
+    References
+    ----------
+    .. [1] J. H. Friedman, "Class counts in future unlabeled samples", presentation at the MIT CSAIL Big Data Event,
+           2014.
 
     Examples
     --------

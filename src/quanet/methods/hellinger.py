@@ -53,21 +53,29 @@ def nearest_on_grid(templates: FloatArray, summaries: FloatArray, grid: FloatArr
 
 
 class HDy(MatchingQuantifier):
-    r"""Hellinger distance y: mixtures of two histograms of posteriors (González-Castro, Alaiz-Rodríguez, Alegre 2013).
+    r"""Hellinger distance y: the nearest mixture of two histograms of posteriors [1]_.
 
     .. math:: \hat p = \operatorname{median}_b \arg\min_p \sum_j \Big(\sqrt{(1 - p) H^-_{bj} + p H^+_{bj}}
-        - \sqrt{h_{bj}}\Big)^2, \quad b = 10, 20, \ldots, 110
+        - \sqrt{h_{bj}}\Big)^2
+
+    for b = 10, 20, ..., 110, with H the histograms of the two classes' posteriors in b bins and h the bag's.
 
     Parameters
     ----------
-    classifier, cv : see `AggregativeQuantifier`.
+    classifier : see `AggregativeQuantifier`.
     bins : bin numbers, or a single one.
     step : of the search; 0.01 is the published one, over 0, 0.01, ..., 1. None finds the minimum itself, of which the
         search's is the nearest or so: no estimate is then off by rounding.
+    cv : see `AggregativeQuantifier`.
 
     Notes
     -----
     QuaPy's HDy searches 100 points from 0 to 1, so in steps of 1/99: ``HDy(step=1 / 99)``.
+
+    References
+    ----------
+    .. [1] V. González-Castro, R. Alaiz-Rodríguez and E. Alegre, "Class distribution estimation based on the Hellinger
+           distance", Information Sciences 218, 2013.
 
     Examples
     --------
@@ -114,13 +122,13 @@ def median_over_bins(
 
 
 class HDx(FeatureQuantifier):
-    r"""Hellinger distance x: mixtures of the features' histograms (González-Castro, Alaiz-Rodríguez, Alegre 2013).
-
-    The mean Hellinger distance over features takes the place of HDy's; bins lie between the least and the largest value
-    of the training data, and what lies outside is in the outermost ones.
+    r"""Hellinger distance x: the nearest mixture of two histograms of each feature [1]_.
 
     .. math:: \hat p = \operatorname{median}_b \arg\min_{p \in \{0, .01, \ldots, 1\}} \frac1d \sum_{i=1}^d
         HD\big((1 - p) H^-_{bi} + p H^+_{bi}, h_{bi}\big)
+
+    The mean Hellinger distance HD over features takes the place of that in `HDy`; no classifier is needed. Bins lie
+    between the least and the largest value of the training data, and what lies outside is in the outermost ones.
 
     Parameters
     ----------
@@ -132,6 +140,11 @@ class HDx(FeatureQuantifier):
     -----
     QuaPy's HDx searches 100 points from 0 to 1 (``step=1 / 99``), and leaves out values outside the range. mlquantify's
     lays 2 to 30 bins between 0 and 1, for all features, and matches them together.
+
+    References
+    ----------
+    .. [1] V. González-Castro, R. Alaiz-Rodríguez and E. Alegre, "Class distribution estimation based on the Hellinger
+           distance", Information Sciences 218, 2013.
 
     Examples
     --------

@@ -57,11 +57,24 @@ class KernelMean(Representation):
 
 
 class GaussianKernel(KernelMean):
-    r"""Mean of :math:`\exp(-\gamma \|x - z\|^2)` over the instances z of each class.
+    r"""Gaussian kernel: its mean over the instances z of each class.
+
+    .. math:: \phi_c(x) = \frac1{m_c} \sum_{z \in \text{class } c} \exp(-\gamma \|x - z\|^2)
+
+    In `Matching` and `MatchingX` bags are compared by the maximum mean discrepancy [1]_, whatever the divergence.
 
     Parameters
     ----------
     gamma : None takes 1 / (2 median squared distance) of the training instances.
+
+    See Also
+    --------
+    KMM : kernel mean matching of features.
+
+    References
+    ----------
+    .. [1] A. Gretton, K. M. Borgwardt, M. J. Rasch, B. Schölkopf and A. Smola, "A kernel two-sample test", Journal of
+           Machine Learning Research 13, 2012.
 
     Examples
     --------
@@ -96,11 +109,24 @@ def scaled_squares(rows: FloatArray, centres: FloatArray, scale: float) -> Float
 
 
 class Distances(KernelMean):
-    """Minus the mean distance to the instances of each class.
+    r"""Distances: minus the mean distance to the instances z of each class.
+
+    .. math:: \phi_c(x) = -\frac1{m_c} \sum_{z \in \text{class } c} \|x - z\|
+
+    In `Matching` and `MatchingX` bags are compared by the energy distance [1]_, whatever the divergence.
 
     Parameters
     ----------
     metric : "manhattan", the sum over columns, which sorting makes fast, or "euclidean".
+
+    See Also
+    --------
+    EDy, EDx : energy distance of posteriors and of features.
+
+    References
+    ----------
+    .. [1] G. J. Székely and M. L. Rizzo, "Energy statistics: a class of statistics based on distances", Journal of
+           Statistical Planning and Inference 143, 2013.
 
     Examples
     --------

@@ -78,16 +78,28 @@ def maximum_a_posteriori(
 
 
 class MAPLS(Calibrated):
-    """Maximum a posteriori under label shift: EMQ with a prior that pulls to uniform prevalences (Ye et al. 2024).
+    r"""Maximum a posteriori under label shift: `EMQ` with a prior that pulls to uniform prevalences [1]_.
 
-    For many classes and small bags, where maximum likelihood gives some classes nothing.
+    .. math:: \hat p \leftarrow \lambda\, EM(\hat p) + \frac{1 - \lambda}{k}
+
+    with EM a step of expectation maximization. For many classes and small bags, where maximum likelihood gives some
+    classes nothing.
 
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
     calibration : see `EMQ`.
-    trust : 1 is EMQ, 0 uniform prevalences. None lets every bag decide by its own first estimate, as published: the
-        nearer to uniform that is, the more it is pulled there.
+    trust : :math:`\lambda`; 1 is `EMQ`, 0 uniform prevalences. None lets every bag decide by its own first estimate, as
+        published: the nearer to uniform that is, the more it is pulled there.
+
+    Attributes
+    ----------
+    calibration_ : as in `EMQ`.
+
+    References
+    ----------
+    .. [1] C. Ye, R. Tsuchida, L. Petersson and N. Barnes, "Label shift estimation for class-imbalance problem: a
+           Bayesian approach", WACV 2024.
 
     Examples
     --------
@@ -148,9 +160,14 @@ def incremental_prior(posteriors: FloatArray, prior: FloatArray, retained: float
 
 
 class LEIP(Calibrated):
-    """Label shift estimation with incremental prior update: classify and count, the surest first.
+    r"""Label shift estimation with incremental prior update: classify and count, the surest instances first [1]_.
 
-    Zhang, Batista and Kanhere (2025). Every label that is given shifts the prior under which the next one is chosen.
+    Every label that is given shifts the prior under which the next one is chosen. With p the shares of the labels so
+    far, instance i gets the class
+
+    .. math:: \hat y_i = \arg\max_c \frac{p_c\, \pi_{ic}}{\rho_c}
+
+    At the end all instances are labelled again with the last p, and counted.
 
     Parameters
     ----------
@@ -162,6 +179,10 @@ class LEIP(Calibrated):
     Attributes
     ----------
     retained_ : that share.
+
+    References
+    ----------
+    .. [1] Y. Zhang, G. Batista and S. S. Kanhere, "Label shift estimation with incremental prior update", SDM 2025.
 
     Examples
     --------

@@ -55,15 +55,30 @@ class MatchingQuantifier(AggregativeQuantifier):
 
 
 class Matching(MatchingQuantifier):
-    """Distribution matching with parts of your choice.
+    r"""Distribution matching with parts of your choice: the mixture of classes that looks most like the bag [1]_ [2]_.
+
+    .. math:: \hat p = \arg\min_{p \in \Delta} D\Big(\sum_c p_c\, \phi(\text{class } c),\ \phi(\text{bag})\Big)
+
+    Combine any representation :math:`\phi` with any divergence D; the published methods are named combinations.
 
     Parameters
     ----------
-    classifier, cv : see `AggregativeQuantifier`.
+    classifier : see `AggregativeQuantifier`.
     representation : `Histogram`, `Moments`, `Labels`, `FourierFeatures`, `Distances`, `GaussianKernel`; None means
         ``Histogram(8)``.
     divergence : "hellinger", "topsoe", "jensen-shannon", "likelihood", "l2", or a `Divergence`. `Distances` and
         `GaussianKernel` bring their own: the energy distance and the maximum mean discrepancy.
+    cv : see `AggregativeQuantifier`.
+
+    See Also
+    --------
+    MatchingX : the same for features instead of posteriors.
+
+    References
+    ----------
+    .. [1] A. Firat, "Unified framework for quantification", arXiv:1606.00868, 2016.
+    .. [2] A. Castaño, J. Alonso, P. González and J. J. del Coz, "An equivalence analysis of binary quantification
+           methods", AAAI 2023.
 
     Examples
     --------
@@ -95,22 +110,30 @@ class Matching(MatchingQuantifier):
 
 
 class DMy(MatchingQuantifier):
-    r"""Distribution matching of posteriors: one histogram of equal bins for every class (Firat 2016).
+    r"""Distribution matching of posteriors (y): one histogram of equal bins for every class [1]_ [2]_.
 
-    .. math:: \hat p = \arg\min_p \sum_j D\Big(\sum_c p_c H_{jc}, h_j\Big)
+    .. math:: \hat p = \arg\min_{p \in \Delta} \sum_j D\Big(\sum_c p_c H_{jc}, h_j\Big)
 
-    with H the histograms of the classes' posteriors and h the bag's. Two classes need one histogram.
+    with H the histograms of the classes' posteriors and h the bag's. Two classes need one histogram. It needs no
+    calibrated posteriors, and uses more of them than the means that `PACC` uses.
 
     Parameters
     ----------
-    classifier, cv : see `AggregativeQuantifier`.
-    bins, cumulative : see `Histogram`.
+    classifier : see `AggregativeQuantifier`.
+    bins : see `Histogram`.
     divergence : see `Matching`; "hellinger" is the squared distance, summed over the histograms, which is convex.
+    cumulative : see `Histogram`.
+    cv : see `AggregativeQuantifier`.
 
     Notes
     -----
     With two classes this is QuaPy's DMy; with more and "topsoe" too. QuaPy's Hellinger distance is averaged over
     histograms after taking roots, which is not convex; quantificationlib's DFy sums the squares, as done here.
+
+    References
+    ----------
+    .. [1] A. Firat, "Unified framework for quantification", arXiv:1606.00868, 2016.
+    .. [2] A. Moreo, A. Esuli and F. Sebastiani, "QuaPy: a Python-based framework for quantification", CIKM 2021.
 
     Examples
     --------
@@ -144,7 +167,7 @@ class DMy(MatchingQuantifier):
 
 
 class DyS(MatchingQuantifier):
-    r"""Distribution y-similarity: mixtures of two histograms, by any divergence (Maletzke et al. 2019).
+    r"""Distribution y-similarity: mixtures of two histograms of posteriors, by any divergence [1]_.
 
     .. math:: \hat p = \operatorname{median}_b \arg\min_p D\big((1 - p) H^-_b + p H^+_b, h_b\big)
 
@@ -153,14 +176,20 @@ class DyS(MatchingQuantifier):
 
     Parameters
     ----------
-    classifier, cv : see `AggregativeQuantifier`.
+    classifier : see `AggregativeQuantifier`.
     bins : bin numbers, or a single one.
     divergence : "topsoe", the best of the published comparison, or another one of `Matching`.
+    cv : see `AggregativeQuantifier`.
 
     Notes
     -----
     QuaPy's DyS is ``DyS(bins=8, divergence="hellinger")``: one bin number, no median. mlquantify's matches all
     histograms together and takes the median only with ``bin_strategy="median"``.
+
+    References
+    ----------
+    .. [1] A. Maletzke, D. dos Reis, E. Cherman and G. Batista, "DyS: a framework for mixture models in quantification",
+           AAAI 2019.
 
     Examples
     --------
@@ -188,15 +217,24 @@ class DyS(MatchingQuantifier):
 
 
 class SMM(PACC):
-    r"""Sample mean matching: the mixture of two classes with the bag's mean posterior (Hassan, Maletzke, Batista 2020).
+    r"""Sample mean matching: the mixture of two classes with the bag's mean posterior [1]_.
 
-    .. math:: \hat p = \frac{\bar x - \bar x^-}{\bar x^+ - \bar x^-}, \text{ clipped to } [0, 1]
+    .. math:: \hat p = \frac{\bar \pi - \bar \pi^-}{\bar \pi^+ - \bar \pi^-}, \text{ clipped to } [0, 1]
 
-    The estimate is the same as PACC's.
+    with :math:`\bar \pi` the mean posterior of the second class in the bag and in each class. The estimate is the same
+    as that of `PACC`.
 
     Parameters
     ----------
     classifier, cv : see `AggregativeQuantifier`.
+
+    Attributes
+    ----------
+    rates_ : (2, 2), as in `PACC`.
+
+    References
+    ----------
+    .. [1] W. Hassan, A. Maletzke and G. Batista, "Accurately quantifying a billion instances per second", DSAA 2020.
 
     Examples
     --------

@@ -31,9 +31,12 @@ def share_out(shares: FloatArray, prior: FloatArray) -> FloatArray:
 
 
 class OneVsRest(Quantifier):
-    """One against the rest: a quantifier for every class, whose shares are scaled to sum to one.
+    r"""One against the rest: a quantifier for every class, whose shares are scaled to sum to one.
 
-    For methods made for two classes. Two classes need one quantifier, which is then used as it is.
+    .. math:: \hat p_c = \frac{q_c}{\sum_j q_j}
+
+    with :math:`q_c` the estimate of the quantifier of class c. For methods made for two classes, as in [1]_. Two
+    classes need one quantifier, which is then used as it is.
 
     Parameters
     ----------
@@ -44,6 +47,10 @@ class OneVsRest(Quantifier):
     ----------
     quantifiers_ : one for each class; a single one for two classes.
     widths_ : the columns that each of them reads.
+
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying counts and costs via classification", Data Mining and Knowledge Discovery 17, 2008.
 
     Examples
     --------

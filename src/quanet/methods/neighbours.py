@@ -23,15 +23,28 @@ TIE = 1e-10  # what the nearest neighbour's vote counts for more: of classes wit
 
 
 class WeightedNeighbours(ClassifierMixin, BaseEstimator):
-    r"""Proportion-weighted k nearest neighbours (Barranquero et al. 2013): the classifier behind `PWK`.
+    r"""Proportion-weighted k nearest neighbours [1]_: the classifier behind `PWK`.
 
-    A vote of class c weighs :math:`(m_c / \min_j m_j)^{-1/\alpha}`, where :math:`m_c` is how many training instances
-    it has.
+    A vote of class c has the weight
+
+    .. math:: w_c = \Big( \frac{m_c}{\min_j m_j} \Big)^{-1 / \alpha}
+
+    where :math:`m_c` is how many training instances the class has.
 
     Parameters
     ----------
     n_neighbors : number of neighbours that vote; all instances if fewer.
     alpha : at 1 all classes have the same weight in total; larger values correct less.
+
+    Attributes
+    ----------
+    classes_ : (k,) sorted labels.
+    weights_ : (k,) the weight of a vote of each class.
+
+    References
+    ----------
+    .. [1] J. Barranquero, P. González, J. Díez and J. J. del Coz, "On the study of nearest neighbor algorithms for
+           prevalence estimation in binary problems", Pattern Recognition 46, 2013.
 
     Examples
     --------
@@ -81,9 +94,13 @@ class WeightedNeighbours(ClassifierMixin, BaseEstimator):
 
 
 class PWK(Quantifier):
-    """Proportion-weighted nearest neighbours: count what neighbours vote for, the rarer class's votes weighing more.
+    r"""Proportion-weighted k nearest neighbours: count what neighbours vote for, rare classes weighing more [1]_.
 
-    Barranquero et al. (2013). Reads numbers (n, d), dense or sparse, or texts, which become TF-IDF weighted words.
+    .. math:: \hat p_c = \frac1n \sum_{i=1}^n \Big[ c = \arg\max_j w_j v_{ij} \Big], \qquad
+        w_c = \Big( \frac{m_c}{\min_j m_j} \Big)^{-1 / \alpha}
+
+    with :math:`v_{ij}` the neighbours of instance i in class j. Reads numbers (n, d), dense or sparse, or texts, which
+    become TF-IDF weighted words.
 
     Parameters
     ----------
@@ -99,6 +116,11 @@ class PWK(Quantifier):
     The same as mlquantify 0.5's, which gives a tie to the first class, and this to that of the nearest neighbour.
     quantificationlib 0.1 adjusts the count by the confusion matrix of training instances that vote for themselves; an
     honest adjustment is ``ACC(WeightedNeighbours())``.
+
+    References
+    ----------
+    .. [1] J. Barranquero, P. González, J. Díez and J. J. del Coz, "On the study of nearest neighbor algorithms for
+           prevalence estimation in binary problems", Pattern Recognition 46, 2013.
 
     Examples
     --------

@@ -75,9 +75,13 @@ class _SmoothCounts(AggregativeQuantifier):
 
 
 class OACC(_SmoothCounts):
-    r"""Ordinal adjusted classify and count: ACC with smooth shares (o-ACC, Bunse et al. 2022).
+    r"""Ordinal adjusted classify and count (o-ACC): `ACC` with smooth shares along ordered classes [1]_.
 
-    .. math:: \hat p = \arg\min_{p \in \Delta} \| M p - c \|^2 + \frac{\tau}{2} \| C p \|^2
+    .. math:: \hat p = \arg\min_{p \in \Delta} \| M p - \hat p^{CC} \|^2 + \frac{\tau}{2} \| C p \|^2, \qquad
+        (C p)_c = - p_{c-1} + 2 p_c - p_{c+1}
+
+    The penalty is zero where shares lie on a line. For stars, grades or ages, if neighbouring classes have similar
+    shares.
 
     Parameters
     ----------
@@ -89,6 +93,16 @@ class OACC(_SmoothCounts):
     Attributes
     ----------
     rates_ : (k, k), as in `ACC`.
+    ladder_ : (k,) positions in `classes_`, from the lowest class to the highest.
+
+    See Also
+    --------
+    match_distance : the error for ordered classes.
+
+    References
+    ----------
+    .. [1] M. Bunse, A. Moreo, F. Sebastiani and M. Senz, "Ordinal quantification through regularization", ECML PKDD
+           2022.
 
     Examples
     --------
@@ -109,7 +123,11 @@ class OACC(_SmoothCounts):
 
 
 class OPACC(_SmoothCounts):
-    """Ordinal probabilistic adjusted classify and count: PACC with smooth shares (o-PACC, Bunse et al. 2022).
+    r"""Ordinal probabilistic adjusted classify and count (o-PACC): `PACC` with smooth shares [1]_.
+
+    .. math:: \hat p = \arg\min_{p \in \Delta} \| M p - \hat p^{PCC} \|^2 + \frac{\tau}{2} \| C p \|^2
+
+    with M as in `PACC` and C as in `OACC`.
 
     Parameters
     ----------
@@ -118,6 +136,12 @@ class OPACC(_SmoothCounts):
     Attributes
     ----------
     rates_ : (k, k), as in `PACC`.
+    ladder_ : as in `OACC`.
+
+    References
+    ----------
+    .. [1] M. Bunse, A. Moreo, F. Sebastiani and M. Senz, "Ordinal quantification through regularization", ECML PKDD
+           2022.
 
     Examples
     --------
@@ -138,10 +162,12 @@ class OPACC(_SmoothCounts):
 
 
 class OEMQ(Calibrated):
-    r"""Ordinal maximum likelihood: EMQ with smooth shares.
+    r"""Ordinal expectation maximization quantifier: `EMQ` with smooth shares along ordered classes.
 
     .. math:: \hat p = \arg\max_{p \in \Delta} \frac1n \sum_i \log \sum_c \frac{p_c \pi_{ic}}{\rho_c}
         - \frac{\tau}{2} \| C p \|^2
+
+    with C as in `OACC`. New in quanet, after [1]_.
 
     Parameters
     ----------
@@ -150,10 +176,20 @@ class OEMQ(Calibrated):
     strength : :math:`\tau`; 0 is `EMQ`.
     order : see `OACC`.
 
+    Attributes
+    ----------
+    ladder_ : as in `OACC`.
+    calibration_ : as in `EMQ`.
+
     Notes
     -----
-    The o-SLD of Bunse et al. (2022) fits a polynomial to EM's estimate after every step, so that what it ends at
-    maximises nothing; here their penalty of o-ACC is put on the likelihood, and its one maximum is found.
+    The o-SLD of [1]_ fits a polynomial to EM's estimate after every step, so that what it ends at maximises nothing;
+    here their penalty of o-ACC is put on the likelihood, and its one maximum is found.
+
+    References
+    ----------
+    .. [1] M. Bunse, A. Moreo, F. Sebastiani and M. Senz, "Ordinal quantification through regularization", ECML PKDD
+           2022.
 
     Examples
     --------

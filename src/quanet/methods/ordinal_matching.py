@@ -14,11 +14,11 @@ from quanet.parameters import Constraints, at_least
 
 
 class ODMy(DMy):
-    r"""Ordinal distribution matching: DMy with smooth shares (o-HDy, Bunse et al. 2024).
+    r"""Ordinal distribution matching of posteriors (o-HDy): `DMy` with smooth shares along ordered classes [1]_.
 
     .. math:: \hat p = \arg\min_{p \in \Delta} \sum_j D\Big(\sum_c p_c H_{jc}, h_j\Big) + \frac{\tau}{2} \| C p \|^2
 
-    with H the histograms of the classes' posteriors, h the bag's, and C the second differences in the classes' order.
+    with H the histograms of the classes' posteriors, h the bag's, and C as in `OACC`.
 
     Parameters
     ----------
@@ -27,10 +27,19 @@ class ODMy(DMy):
         chooses it on held-out training data.
     order : the classes from the lowest to the highest; None takes numbers as they are.
 
+    Attributes
+    ----------
+    ladder_ : as in `OACC`.
+
     Notes
     -----
     Published with the mean of Hellinger distances, which is not convex; here they are squared and summed, as in `DMy`,
     so that the minimum is the only one.
+
+    References
+    ----------
+    .. [1] M. Bunse, A. Moreo, F. Sebastiani and M. Senz, "Regularization-based methods for ordinal quantification",
+           Data Mining and Knowledge Discovery 38, 2024.
 
     Examples
     --------

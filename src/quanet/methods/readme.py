@@ -39,14 +39,14 @@ def profile_tables(profiles: IntArray, codes: IntArray, k: int, size: int, weigh
 
 
 class ReadMe(Quantifier):
-    r"""ReadMe: prevalences whose mixture of word profiles is nearest to the bag's (Hopkins and King 2010).
+    r"""ReadMe: prevalences whose mixture of word profiles is nearest to the bag's [1]_.
 
     A profile lists which of a few words occur in a text. Of every one of many random sets of words,
 
-    .. math:: \hat p_s = \arg\min_{p \in \Delta} \| P_s(profile \mid class)\, p - P_s(profile) \|^2
+    .. math:: \hat p_s = \arg\min_{p \in \Delta} \| P_s(\text{profile} \mid \text{class})\, p - P_s(\text{profile}) \|^2
 
-    is found, and their mean is the estimate. Reads texts, or numbers (n, d), where a word is present above its
-    training mean: ones, of zeros and ones.
+    is found, and their mean is the estimate. It needs no classifier. Reads texts, or numbers (n, d), where a word is
+    present above its training mean: ones, of zeros and ones.
 
     Parameters
     ----------
@@ -65,6 +65,11 @@ class ReadMe(Quantifier):
     Notes
     -----
     Each set's shares are found on the simplex, as published; QuaPy 0.2 bounds each by 0 and 1 and then scales them.
+
+    References
+    ----------
+    .. [1] D. J. Hopkins and G. King, "A method of automated nonparametric content analysis for social science",
+           American Journal of Political Science 54, 2010.
 
     Examples
     --------

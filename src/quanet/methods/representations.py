@@ -63,13 +63,21 @@ BINS = Constraint("a whole number of at least 2, or a list of them", _are_bin_nu
 
 
 class Histogram(Representation):
-    """Shares of the instances in bins of equal width, column by column.
+    r"""Histogram: shares of the instances in bins of equal width, column by column.
+
+    .. math:: h_j = \frac1n \sum_{i=1}^n \big[ x_i \in \text{bin } j \big]
+
+    Use it in `Matching` and `MatchingX`.
 
     Parameters
     ----------
     bins : how many; or several numbers, which are matched each for itself and whose median is the estimate.
     cumulative : whether a bin counts the ones below it too.
     span : from where to where; None for the range of the training data. What lies outside is in the first or last bin.
+
+    See Also
+    --------
+    HDy, DyS, DMy : published methods that match histograms.
 
     Examples
     --------
@@ -150,7 +158,11 @@ def _ranges(columns: FloatArray) -> list[tuple[float, float]]:
 
 
 class Moments(Representation):
-    """Means of every column and of its powers, taken from the middle of the scale of posteriors.
+    r"""Moments: means of every column and of its powers, taken from the middle of the scale of posteriors.
+
+    .. math:: \phi_r = \frac1n \sum_{i=1}^n (x_i - c)^r, \quad r = 1, \ldots, \text{order}
+
+    Use it in `Matching` and `MatchingX`. With order 1, two classes and "l2", `Matching` is `SMM`.
 
     Parameters
     ----------
@@ -176,7 +188,11 @@ class Moments(Representation):
 
 
 class Labels(Representation):
-    """Shares of the most probable classes, as classify and count has them; for posteriors.
+    r"""Labels: shares of the most probable classes, as `CC` counts them; for posteriors.
+
+    .. math:: \phi_c = \frac1n \sum_{i=1}^n \big[ \arg\max_j \pi_{ij} = c \big]
+
+    Use it in `Matching`: with "l2" it is `ACC`.
 
     Examples
     --------
@@ -193,9 +209,12 @@ class Labels(Representation):
 
 
 class FourierFeatures(Representation):
-    r"""Random Fourier features: means whose distance is, nearly, that of kernel means (Rahimi and Recht 2007).
+    r"""Random Fourier features: means whose distance is, nearly, that of kernel means [1]_.
 
     .. math:: z(x) = \sqrt{1 / s}\, [\cos(\Omega x), \sin(\Omega x)], \quad \Omega_{ij} \sim N(0, 2\gamma)
+
+    Use them in `Matching` and `MatchingX` instead of a `GaussianKernel` if there are many training instances: an
+    instance costs O(s), not O(m).
 
     Parameters
     ----------
@@ -203,6 +222,10 @@ class FourierFeatures(Representation):
     gamma : of the kernel :math:`\exp(-\gamma \|x - z\|^2)`; None uses the median distance of training instances.
     random_state : seed of the frequencies. With more than two classes another order of the classes meets others, so
         that estimates follow it as closely as the features follow the kernel.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
 
     Examples
     --------

@@ -21,10 +21,9 @@ SOLVER_VALUES: Constraints = {"C": positive(finite=True), "tol": at_least(0, fin
 
 
 class QuantificationSVC(ClassifierMixin, BaseEstimator):
-    r"""Linear classifier of two classes that minimises a quantification loss on its training set.
+    r"""Support vector classifier of two classes that minimises a quantification loss on its training set.
 
-    A structural support vector machine (Joachims 2005) with the losses of Esuli and Sebastiani (2015), kld, nkld, ae
-    and rae, or of Barranquero, Díez and del Coz (2015), q:
+    A structural support vector machine [1]_ with the losses of [2]_, kld, nkld, ae and rae, or of [3]_, q:
 
     .. math:: \min_w \tfrac12 |w|^2 + C \max_{y'} \left[ \Delta(y, y')
         - \frac{50}{n} \sum_i (y_i - y'_i)\, w \cdot [x_i, 1] \right]
@@ -46,6 +45,14 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
     coef_, intercept_ : (1, d) and (1,), as in scikit-learn's linear classifiers.
     primal_, dual_, gap_ : the objective reached, a lower bound of the optimum, and the difference.
     n_iter_ : steps made.
+
+    References
+    ----------
+    .. [1] T. Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+    .. [2] A. Esuli and F. Sebastiani, "Optimizing text quantifiers for multivariate loss functions", ACM Transactions
+           on Knowledge Discovery from Data 9(4), 2015.
+    .. [3] J. Barranquero, J. Díez and J. J. del Coz, "Quantification-oriented learning based on reliable classifiers",
+           Pattern Recognition 48, 2015.
 
     Examples
     --------

@@ -72,11 +72,14 @@ class _SVM(Quantifier):
 
 
 class SVMKLD(_SVM):
-    """SVM(KLD): classify and count with a `QuantificationSVC` for the Kullback-Leibler divergence.
+    r"""SVM(KLD): support vector machine for the Kullback-Leibler divergence, whose decisions are counted.
 
-    Esuli and Sebastiani (2015). All five read numbers (n, d), dense or sparse, or texts, which become TF-IDF weighted
-    words. Two classes need one SVM. For more, each class is separated from the rest, and the counts are scaled
-    to sum to one.
+    .. math:: \hat p_c = \frac1n \sum_i \big[ \hat y_i = c \big], \qquad
+        \Delta = \sum_c p_c \ln \frac{p_c}{\hat p_c} \text{ on the training data}
+
+    The decisions are those of a `QuantificationSVC` with the loss :math:`\Delta` of [1]_, one half added to each count.
+    All five SVMs read numbers (n, d), dense or sparse, or texts, which become TF-IDF weighted words. Two classes need
+    one SVM. For more, each class is separated from the rest, and the counts are scaled to sum to one.
 
     Parameters
     ----------
@@ -87,6 +90,11 @@ class SVMKLD(_SVM):
     ----------
     classifiers_ : the fitted `QuantificationSVC`, or one for each of more than two classes.
     terms_ : the vectorizer of texts; None for numbers.
+
+    References
+    ----------
+    .. [1] A. Esuli and F. Sebastiani, "Optimizing text quantifiers for multivariate loss functions", ACM Transactions
+           on Knowledge Discovery from Data 9(4), 2015.
 
     Examples
     --------
@@ -102,11 +110,23 @@ class SVMKLD(_SVM):
 
 
 class SVMNKLD(_SVM):
-    """SVM(NKLD): as `SVMKLD`, for the normalised Kullback-Leibler divergence (Esuli and Sebastiani 2014).
+    r"""SVM(NKLD): support vector machine for the normalised Kullback-Leibler divergence [1]_.
+
+    As `SVMKLD`, with the loss
+
+    .. math:: \Delta = 100 \left( 1 - \frac{2}{1 + e^{KLD}} \right)
 
     Parameters
     ----------
     C, tol, max_iter : see `SVMKLD`.
+
+    Attributes
+    ----------
+    classifiers_, terms_ : as in `SVMKLD`.
+
+    References
+    ----------
+    .. [1] A. Esuli and F. Sebastiani, "Explicit loss minimization in quantification applications", DART 2014.
 
     Examples
     --------
@@ -120,12 +140,27 @@ class SVMNKLD(_SVM):
 
 
 class SVMQ(_SVM):
-    """SVM(Q): as `SVMKLD`, for a mean of recall and of the count's nearness (Barranquero, Díez and del Coz 2015).
+    r"""SVM(Q): support vector machine for the harmonic mean of recall and of the count's nearness [1]_.
+
+    As `SVMKLD`, with the loss
+
+    .. math:: \Delta = 100 \left( 1 - \frac{2 q r}{q + r} \right), \qquad q = 1 - \frac{|P - \hat P|}{\max(P, N)}
+
+    with the recall r, P positive and N negative instances, and :math:`\hat P` predicted positives.
 
     Parameters
     ----------
     C, tol, max_iter : see `SVMKLD`.
     positive : the class whose recall counts if there are two, see `QuantificationSVC`; for more, each class in turn.
+
+    Attributes
+    ----------
+    classifiers_, terms_ : as in `SVMKLD`.
+
+    References
+    ----------
+    .. [1] J. Barranquero, J. Díez and J. J. del Coz, "Quantification-oriented learning based on reliable classifiers",
+           Pattern Recognition 48, 2015.
 
     Examples
     --------
@@ -148,11 +183,23 @@ class SVMQ(_SVM):
 
 
 class SVMAE(_SVM):
-    """SVM(AE): as `SVMKLD`, for the absolute error (Moreo and Sebastiani 2021).
+    r"""SVM(AE): support vector machine for the absolute error [1]_.
+
+    As `SVMKLD`, with the loss
+
+    .. math:: \Delta = 100\, |\hat p - p|
 
     Parameters
     ----------
     C, tol, max_iter : see `SVMKLD`.
+
+    Attributes
+    ----------
+    classifiers_, terms_ : as in `SVMKLD`.
+
+    References
+    ----------
+    .. [1] A. Moreo and F. Sebastiani, "Re-assessing the 'classify and count' quantification method", ECIR 2021.
 
     Examples
     --------
@@ -166,11 +213,25 @@ class SVMAE(_SVM):
 
 
 class SVMRAE(_SVM):
-    """SVM(RAE): as `SVMKLD`, for the relative absolute error (Moreo and Sebastiani 2021).
+    r"""SVM(RAE): support vector machine for the relative absolute error [1]_.
+
+    As `SVMKLD`, with the loss
+
+    .. math:: \Delta = 50 \left( \frac{|\hat P - P|}{P + 1/2} + \frac{|\hat P - P|}{N + 1/2} \right)
+
+    with P positive and N negative instances, and :math:`\hat P` predicted positives.
 
     Parameters
     ----------
     C, tol, max_iter : see `SVMKLD`.
+
+    Attributes
+    ----------
+    classifiers_, terms_ : as in `SVMKLD`.
+
+    References
+    ----------
+    .. [1] A. Moreo and F. Sebastiani, "Re-assessing the 'classify and count' quantification method", ECIR 2021.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Thresholds: adjusted counts of two classes, at a threshold whose rates are well known or at all of them.
+r"""Thresholds: adjusted counts of two classes, at a threshold whose rates are well known.
 
 A threshold t splits the posteriors of the positive class. With c the share of a bag that reaches t, and tpr and fpr the
 shares of the positive and of the negative training instances that do,
@@ -20,13 +20,11 @@ from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.aggregative import AggregativeQuantifier
-from quanet.methods.rate_curve import RateCurve, median_sweep, rate_curve, share_reaching
+from quanet.methods.rate_curve import RateCurve, rate_curve, share_reaching
 from quanet.parameters import Constraints, between
 
-CLEAR = 0.25  # MS2 leaves out thresholds whose rates are nearer than this
 
-
-class _Threshold(AggregativeQuantifier):
+class Thresholds(AggregativeQuantifier):
     """Base of all: the positive class, its rate curve, and plain counting if no threshold separates the classes."""
 
     positive_: int
@@ -71,7 +69,7 @@ class _Threshold(AggregativeQuantifier):
         return np.stack(pair if self.positive_ else pair[::-1], axis=-1)
 
 
-class _OneThreshold(_Threshold):
+class _OneThreshold(Thresholds):
     """Base of T50, MAX, X and TAC: the adjusted count at one threshold."""
 
     threshold_: float
@@ -99,7 +97,14 @@ class _ChosenThreshold(_OneThreshold):
 
 
 class T50(_ChosenThreshold):
-    r"""Adjusted count at the threshold that half of the positives reach: :math:`tpr \approx 0.5` (Forman 2006).
+    r"""Threshold 50: the adjusted count at the threshold that half of the positives reach [1]_.
+
+    .. math:: t = \arg\min_t |tpr_t - \tfrac12|, \qquad
+        \hat p = \frac{c_t - fpr_t}{tpr_t - fpr_t}, \text{ clipped to } [0, 1]
+
+    with :math:`c_t` the share of the bag whose posterior of the positive class reaches t, and :math:`tpr_t` and
+    :math:`fpr_t` those of the positive and the negative out-of-fold instances. For rare classes, of which `ACC` finds
+    too few at 0.5. Candidates are all posteriors of out-of-fold training instances.
 
     Parameters
     ----------
@@ -118,6 +123,10 @@ class T50(_ChosenThreshold):
     thresholds that fit equally well it takes any, and here it is the one with the largest tpr - fpr.
     mlquantify 0.5 tries the multiples of 0.01 instead of all scores, which Forman sweeps.
 
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying trends accurately despite classifier error and class imbalance", KDD 2006.
+
     Examples
     --------
     >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
@@ -133,7 +142,12 @@ class T50(_ChosenThreshold):
 
 
 class MAX(_ChosenThreshold):
-    r"""Adjusted count at the threshold that maximises :math:`tpr - fpr`, the adjustment's denominator (Forman 2006).
+    r"""Maximum: the adjusted count at the threshold with the largest denominator of the adjustment [1]_.
+
+    .. math:: t = \arg\max_t \, (tpr_t - fpr_t), \qquad
+        \hat p = \frac{c_t - fpr_t}{tpr_t - fpr_t}, \text{ clipped to } [0, 1]
+
+    The notation is that of `T50`.
 
     Parameters
     ----------
@@ -141,7 +155,11 @@ class MAX(_ChosenThreshold):
 
     Attributes
     ----------
-    threshold_, tpr_, fpr_ : the threshold and its rates.
+    positive_, threshold_, tpr_, fpr_ : as in `T50`.
+
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying trends accurately despite classifier error and class imbalance", KDD 2006.
 
     Examples
     --------
@@ -158,11 +176,24 @@ class MAX(_ChosenThreshold):
 
 
 class X(_ChosenThreshold):
-    r"""Adjusted count where the two errors cross: :math:`fpr \approx 1 - tpr` (Forman 2006).
+    r"""Crossing (X): the adjusted count at the threshold where the two errors are equal [1]_.
+
+    .. math:: t = \arg\min_t |1 - tpr_t - fpr_t|, \qquad
+        \hat p = \frac{c_t - fpr_t}{tpr_t - fpr_t}, \text{ clipped to } [0, 1]
+
+    The notation is that of `T50`.
 
     Parameters
     ----------
     classifier, cv, positive : see `T50`.
+
+    Attributes
+    ----------
+    positive_, threshold_, tpr_, fpr_ : as in `T50`.
+
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying trends accurately despite classifier error and class imbalance", KDD 2006.
 
     Examples
     --------
@@ -178,7 +209,11 @@ class X(_ChosenThreshold):
 
 
 class TAC(_OneThreshold):
-    """Threshold adjusted count: the adjusted count at a threshold of your choice (Forman 2005).
+    r"""Threshold adjusted count: the adjusted count at a threshold of your choice [1]_.
+
+    .. math:: \hat p = \frac{c_t - fpr_t}{tpr_t - fpr_t}, \text{ clipped to } [0, 1]
+
+    The notation is that of `T50`.
 
     Parameters
     ----------
@@ -187,7 +222,11 @@ class TAC(_OneThreshold):
 
     Attributes
     ----------
-    threshold_, tpr_, fpr_ : the threshold and its rates.
+    positive_, threshold_, tpr_, fpr_ : as in `T50`.
+
+    References
+    ----------
+    .. [1] G. Forman, "Counting positives accurately despite inaccurate classification", ECML 2005.
 
     Examples
     --------
@@ -209,76 +248,3 @@ class TAC(_OneThreshold):
 
     def _readings(self, posteriors: FloatArray) -> FloatArray:
         return np.eye(2)[(posteriors[:, self.positive_] >= self.threshold_).astype(np.intp)]
-
-
-class MS(_Threshold):
-    """Median sweep: the median of the adjusted counts at all thresholds (Forman 2008).
-
-    Parameters
-    ----------
-    classifier, cv, positive : see `T50`.
-
-    Attributes
-    ----------
-    thresholds_, tpr_, fpr_ : the thresholds whose rates differ, and their rates: (m,) each.
-
-    Examples
-    --------
-    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
-    >>> MS("precomputed", positive="yes").fit(posteriors, labels).predict([[0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
-    array([0.5, 0.5])
-    """
-
-    about: ClassVar[About] = About(
-        "thresholds", "Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances"
-    )
-
-    thresholds_: FloatArray
-    tpr_: FloatArray
-    fpr_: FloatArray
-
-    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
-        self.thresholds_, self.tpr_, self.fpr_ = self._kept(self._curve(posteriors, codes))
-
-    def _kept(self, curve: RateCurve) -> RateCurve:
-        return curve
-
-    def _aggregate(self, rows: ArrayLike) -> FloatArray:
-        """Count at all thresholds, adjust each, take the median: (..., n, 2) -> (..., 2)."""
-        return self._shares(median_sweep(self._scores(rows), RateCurve(self.thresholds_, self.tpr_, self.fpr_)))
-
-
-class MS2(MS):
-    """Median sweep over clear thresholds only: those with tpr - fpr above 1/4 (Forman 2008).
-
-    Parameters
-    ----------
-    classifier, cv, positive : see `T50`.
-
-    Notes
-    -----
-    If no threshold is clear, it uses all of them and warns; QuaPy 0.2 falls back to plain counting.
-
-    Examples
-    --------
-    >>> quantifier = MS2("precomputed", positive=1).fit([[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], [0, 0, 1, 1])
-    >>> quantifier.predict([[0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
-    array([0.5, 0.5])
-    """
-
-    about: ClassVar[About] = About(
-        "thresholds", "Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances"
-    )
-
-    def _kept(self, curve: RateCurve) -> RateCurve:
-        clear = curve.tpr - curve.fpr > CLEAR
-        if clear.any():
-            return curve.where(clear)
-        most = (curve.tpr - curve.fpr).max()
-        warnings.warn(
-            f"MS2 uses thresholds with tpr - fpr above {CLEAR}, but the largest difference is {most:.3g}. "
-            "It uses all thresholds, as MS does. Use a better classifier.",
-            QuanetWarning,
-            stacklevel=4,
-        )
-        return curve

@@ -73,21 +73,28 @@ class _Unfolding(MatchingQuantifier):
 
 
 class RUN(_Unfolding):
-    r"""Regularised unfolding: the likelihood of a bag's counts, and smooth prevalences (Blobel 1985).
+    r"""Regularised unfolding: the likelihood of a bag's counts, and smooth prevalences [1]_.
 
     .. math:: \hat p = \arg\min_p \sum_j \big( \lambda_j - n h_j \ln \lambda_j \big) + \tfrac\tau2 p^\top R p,
         \quad \lambda = n M p
 
     with n h the bag's counts, which are taken for Poisson numbers, M what they are in each class, and R the squared
-    second differences of neighbouring classes, for classes in order. Without the second term it is maximum likelihood.
+    second differences of neighbouring classes, for classes in order. Physicists measure spectra with it. Without the
+    second term it is maximum likelihood.
 
     Parameters
     ----------
-    classifier, cv : see `AggregativeQuantifier`.
+    classifier : see `AggregativeQuantifier`.
     tau : weight of smoothness; `GridSearchQ` can choose it. It has no effect for two classes.
     representation : what is counted: the predicted labels if None, or as in `Matching`, such as ``Histogram(8)``.
+    cv : see `AggregativeQuantifier`.
     order : the classes from the lowest to the highest; None uses numbers as they are. Other labels need it if tau
         is above 0.
+
+    References
+    ----------
+    .. [1] V. Blobel, "Unfolding methods in high-energy physics experiments", CERN School of Computing, CERN 85-09,
+           1985.
 
     Examples
     --------
@@ -109,15 +116,21 @@ class RUN(_Unfolding):
 
 
 class Tikhonov(_Unfolding):
-    r"""Tikhonov-regularised unfolding: least squares, and smooth prevalences (Höcker and Kartvelishvili 1996).
+    r"""Tikhonov-regularised unfolding: least squares, and smooth prevalences [1]_ [2]_.
 
     .. math:: \hat p = \arg\min_p \| M p - h \|^2 + \tfrac\tau2 p^\top R p
 
-    with h the bag's shares, M those of each class, and R as in `RUN`. Without the second term it is ACC.
+    with h the bag's shares, M those of each class, and R as in `RUN`. Without the second term it is `ACC`.
 
     Parameters
     ----------
-    classifier, cv, tau, representation, order : see `RUN`.
+    classifier, tau, representation, cv, order : see `RUN`.
+
+    References
+    ----------
+    .. [1] A. Höcker and V. Kartvelishvili, "SVD approach to data unfolding", Nuclear Instruments and Methods in Physics
+           Research A 372, 1996.
+    .. [2] M. Bunse, "Unification of algorithms for quantification and unfolding", INFORMATIK 2022.
 
     Examples
     --------

@@ -118,7 +118,12 @@ class _Weighted(AggregativeQuantifier):
 
 
 class BBSE(_Weighted):
-    """Black box shift estimation: weights that explain the classifier's predictions (Lipton, Wang and Smola 2018).
+    r"""Black box shift estimation: weights of the classes that explain the classifier's predictions [1]_.
+
+    .. math:: \hat p_c \propto w_c\, \rho_c, \qquad w = \max(C^{-1} q, 0)
+
+    with :math:`C_{ij}` the share of all out-of-fold instances of class j that are predicted as i, and q the shares of
+    the predictions in the bag. Use it where you need the weights themselves; `weights` returns them.
 
     Parameters
     ----------
@@ -135,6 +140,11 @@ class BBSE(_Weighted):
     The weights are the inverse's, negative ones set to zero, as published: QuaPy 0.2 with ``solver="exact-raise"``. By
     default QuaPy looks for non-negative weights of least residual by a general optimiser, another definition where some
     weight is zero. For two classes this is `ACC` ("hard") and `PACC` ("soft").
+
+    References
+    ----------
+    .. [1] Z. C. Lipton, Y.-X. Wang and A. Smola, "Detecting and correcting for label shift with black box predictors",
+           ICML 2018.
 
     Examples
     --------
@@ -165,7 +175,10 @@ class BBSE(_Weighted):
 
 
 class RLLS(_Weighted):
-    r"""Regularised learning under label shift: BBSE's weights, held near one (Azizzadenesheli et al. 2019).
+    r"""Regularised learning under label shift: weights as in `BBSE`, held near one [1]_.
+
+    .. math:: \hat p_c \propto w_c\, \rho_c, \qquad
+        w = 1 + \arg\min_{\theta \ge -1} \| C \theta - (q - C 1) \|_2 + \rho \| \theta \|_2
 
     The strength :math:`\rho = 3 \alpha \left(\frac{2 \ln(2k/\delta)}{3 m} + \sqrt{\frac{2 \ln(2k/\delta)}{m}}\right)`
     falls with the number m of labelled instances: with few of them it is safer to see no shift.
@@ -181,6 +194,11 @@ class RLLS(_Weighted):
     ----------
     joint_, shares_ : see `BBSE`.
     rho_ : the strength.
+
+    References
+    ----------
+    .. [1] K. Azizzadenesheli, A. Liu, F. Yang and A. Anandkumar, "Regularized learning for domain adaptation under
+           label shifts", ICLR 2019.
 
     Examples
     --------

@@ -1,8 +1,4 @@
-"""Monitor a prevalence over time: smoothed estimates, and alarms with a known probability of a false alarm.
-
-Evidence for a new change starts with the batch after the last detection, so every segment without a change has the same
-small probability of a false alarm (see `change_points`).
-"""
+"""Monitor a prevalence over time: smoothed estimates, and alarms with a known probability of a false alarm."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -36,10 +32,9 @@ FIRST_RESAMPLES, LATER_RESAMPLES = 400, 20  # bootstrap resamples per batch; var
 
 
 class Monitor(BaseEstimator):
-    """Monitor a prevalence over batches in time and raise an alarm after every change.
+    r"""Monitor a prevalence over batches in time and raise an alarm after every change.
 
-    Batches may have any size, dates may have gaps, and batches may arrive late: only their date matters. A monitor can
-    be saved and loaded like a quantifier.
+    Batches may have any size, dates may have gaps, and batches may arrive late. `save` and `load` keep its batches.
 
     Parameters
     ----------
@@ -55,12 +50,18 @@ class Monitor(BaseEstimator):
 
     Notes
     -----
+    With the difference :math:`d_i` of the mean estimates from batch i on and before it, its variance :math:`V_i` and
+    :math:`\tau` = `shift`, an alarm is raised if this evidence, averaged over classes, is 1 / (1 - `level`) [1]_:
+
+    .. math:: \sum_i \frac{1}{i (i + 1)} \sqrt{\frac{V_i}{V_i + \tau^2}} \exp\frac{d_i^2 \tau^2}{2 V_i (V_i + \tau^2)}
+
     Alarms cover the sampling error of the batches, intervals also drift (`quanet.drift`). A constant bias shifts the
     level but raises no alarm. `Change.may_be_drift` tells whether drift may explain a change.
 
     References
     ----------
-    J. Shin, A. Ramdas and A. Rinaldo, "E-detectors: a nonparametric framework for sequential change detection", 2023.
+    .. [1] J. Shin, A. Ramdas and A. Rinaldo, "E-detectors: a nonparametric framework for sequential change detection",
+       2023.
 
     Examples
     --------

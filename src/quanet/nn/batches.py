@@ -108,6 +108,12 @@ def sorted_inputs(table: Tensor, indices: Tensor, statistics: Statistics) -> tup
     return table[:, 1:][order], torch.as_tensor(numbers, device=table.device)
 
 
+def normalised(found: Tensor) -> FloatArray:
+    """Estimates of a network as prevalences that sum to one, as exactly as floats can: (b, k) -> (b, k)."""
+    estimate: FloatArray = found.cpu().numpy()
+    return estimate / estimate.sum(axis=-1, keepdims=True)
+
+
 def to_tensors(device: torch.device, *arrays: FloatArray) -> tuple[Tensor, ...]:
     """The arrays as 32-bit tensors on the device, for training."""
     return tuple(torch.as_tensor(array, dtype=torch.float32).to(device, non_blocking=True) for array in arrays)

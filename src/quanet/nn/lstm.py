@@ -49,7 +49,7 @@ LOSSES: dict[str, Loss] = {"mse": mean_squared_error, "cross_entropy": cross_ent
 
 
 class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
-    """Long short-term memory network on words, as in the paper; `transform` is its document embedding.
+    """Long short-term memory network on words [1]_, as in the paper of QuaNet [2]_; `transform` is its embedding.
 
     The defaults are the paper's settings, with three exceptions. Batches are balanced and the vocabulary has 5,000
     words, as in the authors' code. It reads the last 200 words of a text, not 120 (accuracy on held-out IMDB training
@@ -81,6 +81,11 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     vocabulary_ : id of every known word.
     network_ : the `TextLSTM` with the best weights.
     history_ : the `Epoch` of every look.
+
+    References
+    ----------
+    .. [1] S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation 9, 1997.
+    .. [2] A. Esuli, A. Moreo and F. Sebastiani, "A recurrent neural network for sentiment quantification", CIKM 2018.
 
     Examples
     --------

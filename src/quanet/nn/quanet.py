@@ -18,38 +18,30 @@ from quanet.classifiers.cross_fitting import is_given
 from quanet.errors import InvalidSetting
 from quanet.held_out import HeldOut
 from quanet.methods.about import About
-from quanet.nn.batches import BagPool, base_estimate, pooled_inputs, sorted_inputs, training_batches
-from quanet.nn.device import on_device, one_thread, resolve_device, seeded
+from quanet.nn.batches import BagPool, base_estimate, normalised, pooled_inputs, sorted_inputs, training_batches
+from quanet.nn.device import device_of_estimates, on_device, one_thread, resolve_device, seeded
 from quanet.nn.guard import compare, loses_on_parts
 from quanet.nn.loop import Batch, train
 from quanet.nn.losses import divergence_from_logs, squared_error
 from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
-from quanet.nn.recipes import GROUPS, RECIPES
+from quanet.nn.recipes import GROUPS, PAPER_PARTS, RECIPES, RUNS
 from quanet.nn.row_maker import NetworkQuantifier, RowMaker
 from quanet.nn.statistics import Statistics
 from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
 from quanet.parameters import Constraints, one_of
 
 AT_A_TIME = {"cpu": 2**22, "cuda": 2**24}  # numbers of rows that pass through the network together
-RUNS = 50  # of neighbours in a class, which stay in one pool
-PAPER_PARTS = (0.75, 0.25, 1e-9), None  # shares and runs: drawn at random, and nothing for a guard, which it has not
 
 
 class QuaNet(NetworkQuantifier):
-    """Recurrent network over a bag's posteriors and embeddings (after Esuli, Moreo and Sebastiani, CIKM 2018).
+    r"""Quantification network: a recurrent network that corrects a base estimate for a bag, after [1]_.
 
-    Rows ``[posteriors | embedding]`` come from held-out training instances. If they are of one classifier, a linear
-    reader may first improve the posteriors by what the embedding adds, where that is clear from out-of-fold ones. The
-    network then reads rows sorted by posterior and pooled into quantile groups, so that its cost does not depend on the
-    bag's size. It corrects a base estimate, calibrated maximum likelihood, by a change of log prevalences that starts
-    at zero; it is trained by divergence (KLD) on bags of 20 to 1,000 instances at prevalences uniform on the simplex.
-    Pools for training, early stopping and the last test share no instance, and neighbours in the data stay in one pool.
-    The last pool decides whether the network is used: it is cut into 6 to 10 parts of neighbours with at least 10
-    instances of every class each. In AE, RAE and KLD alike, the network's gain over the base must be significant over
-    the parts (t-test, p < .005), remove at least 5 % of the base's error, and be a loss in no part; nor may it lose on
-    clusters of the training data that the classifier has not seen (`quanet.drift`). Otherwise, and with fewer than
-    about 300 held-out instances of a class, `predict` gives the base. As published: `QuaNet.paper`.
+    .. math:: \log \hat p_c = \log \hat p_c^{base} + g_c(x_{(1)}, \ldots, x_{(n)}) + \text{const}
+
+    The base is calibrated maximum likelihood, as `EMQ`. The rows x are ``[posteriors | embedding]`` of the bag's
+    instances, sorted by posterior and pooled into quantile groups, so that the cost of the network g does not depend on
+    the bag's size. It corrects only where that is clearly better than the base. As published: `QuaNet.paper`.
 
     Parameters
     ----------
@@ -72,6 +64,23 @@ class QuaNet(NetworkQuantifier):
     corrects_ : whether the network is used.
     p_value_ : of the network's gain on the last pool, 1 if there are too few instances; NaN for the paper's network.
     history_ : training and validation loss of every epoch.
+
+    Notes
+    -----
+    Rows to train on come from held-out training instances. If they are of one classifier, a linear reader may first
+    improve the posteriors by what the embedding adds, where that is clear from out-of-fold ones. The correction starts
+    at zero and is trained by divergence (KLD) on bags of 20 to 1,000 instances at prevalences uniform on the simplex.
+    Pools for training, early stopping and the last test share no instance, and neighbours in the data stay in one pool.
+
+    The last pool decides whether the network is used: it is cut into 6 to 10 parts of neighbours with at least 10
+    instances of every class each. In AE, RAE and KLD alike, the network's gain over the base must be significant over
+    the parts (t-test, p < .005), remove at least 5 % of the base's error, and be a loss in no part; nor may it lose on
+    clusters of the training data that the classifier has not seen (`quanet.drift`). Otherwise, and with fewer than
+    about 300 held-out instances of a class, `predict` gives the base.
+
+    References
+    ----------
+    .. [1] A. Esuli, A. Moreo and F. Sebastiani, "A recurrent neural network for sentiment quantification", CIKM 2018.
 
     Examples
     --------
@@ -213,7 +222,7 @@ class QuaNet(NetworkQuantifier):
         if self.network != "paper":
             return super().aggregate_bags(rows, bags)
         bags.check_pool(len(rows))
-        table = torch.as_tensor(rows, device=self._where_to_estimate())
+        table = torch.as_tensor(rows, device=device_of_estimates(self.device))
         estimates = np.empty((len(bags), 2))
         for positions, matrix in bags.unweighted(rows).by_size():
             together = max(1, AT_A_TIME[table.device.type] // (matrix.shape[1] * table.shape[1]))
@@ -278,23 +287,14 @@ class QuaNet(NetworkQuantifier):
 
     def _estimate(self, rows: FloatArray) -> FloatArray:
         if self.network == "paper":
-            table = torch.as_tensor(rows.reshape(-1, rows.shape[-1]), device=self._where_to_estimate())
+            table = torch.as_tensor(rows.reshape(-1, rows.shape[-1]), device=device_of_estimates(self.device))
             return self._estimate_in_order(table, np.arange(len(table)).reshape(rows.shape[:-1]))
         with torch.no_grad():
             found = self.network_(*map(torch.as_tensor, pooled_inputs(rows, self.statistics_, GROUPS))).exp()
-        return _normalised(found)
+        return normalised(found)
 
     @torch.no_grad()
     def _estimate_in_order(self, table: Tensor, indices: IntArray) -> FloatArray:
         """Estimates (b, 2) of the paper's network, for bags of rows of a table (m, 2 + e) with these numbers (b, n)."""
         inputs = sorted_inputs(table, torch.as_tensor(indices, device=table.device), self.statistics_)
-        return _normalised(on_device(self.network_, table.device)(*inputs))
-
-    def _where_to_estimate(self) -> torch.device:
-        # The LSTM reads row after row: many bags take the time of one, and a GPU is some twenty times faster.
-        return torch.device("cuda" if self.device != "cpu" and torch.cuda.is_available() else "cpu")
-
-
-def _normalised(found: Tensor) -> FloatArray:
-    estimate: FloatArray = found.cpu().numpy()
-    return estimate / estimate.sum(axis=-1, keepdims=True)
+        return normalised(on_device(self.network_, table.device)(*inputs))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 GROUPS = 16  # quantile groups of the residual network
+RUNS = 50  # of neighbours in a class, which stay in one pool
+PAPER_PARTS = (0.75, 0.25, 1e-9), None  # shares and runs: drawn at random, and nothing for a guard, which it has not
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,14 @@ class Memory:
 
 
 class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
-    """Logistic regression on sentence embeddings (Reimers and Gurevych, EMNLP 2019); `transform` is the embedding.
+    r"""Sentence classifier: logistic regression on sentence embeddings [1]_; `transform` is the embedding.
 
-    A pretrained transformer reads the text; only the regression learns, so the embedding knows no labels and QuaNet can
-    cross-fit. A text beyond the model's limit (256 tokens for the default) is read in pieces of equal length, and its
-    embedding is their mean. Every text is embedded once a fit, also with cross-fitting: the last ones are remembered.
+    .. math:: \pi(x) = \text{softmax}(W e(x) + b)
+
+    A pretrained transformer e reads the text; only the regression learns, so the embedding knows no labels and QuaNet
+    can cross-fit. A text beyond the model's limit (256 tokens for the default) is read in pieces of equal length, and
+    its embedding is their mean. Every text is embedded once a fit, also with cross-fitting: the last ones are
+    remembered.
 
     Saved, it keeps the model's name and a checksum, not its weights: they are public, never change here, and would add
     90 MB or more to every quantifier. To load it the same model must be on the machine, by that name or in that folder;
@@ -73,6 +76,10 @@ class SentenceClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     encoder_ : the sentence-transformers model.
     head_ : the regression.
     checksum_ : of the model's weights and tokens.
+
+    References
+    ----------
+    .. [1] N. Reimers and I. Gurevych, "Sentence-BERT: sentence embeddings using Siamese BERT-networks", EMNLP 2019.
 
     Examples
     --------

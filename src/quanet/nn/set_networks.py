@@ -13,30 +13,32 @@ from quanet.parameters import Constraints, one_of, whole
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HistNetQ(SetQuantifier):
-    r"""Histogram network: prevalences from histograms of learned features (Pérez-Mon, Moreo, del Coz, González, 2024).
+    r"""Histogram network: prevalences from histograms of learned features [1]_.
 
-    Two layers turn a row into features between 0 and 1. A bag is described by the histogram of each feature,
+    Two layers turn a row into features between 0 and 1. A bag is described by the histogram h of each feature; from h
+    and the mean posterior, a linear map A and dense layers g read the prevalences:
 
-    .. math:: h_{fb} = \frac1n \sum_i \max(0, 1 - |(B - 1) z_{if} - b|), \quad b = 0, \dots, B - 1,
+    .. math:: \log \hat p = \log \text{softplus}(A\, [h, \bar \pi]) + g(h) + \text{const}
 
-    from which dense layers read the prevalences. "Quantification using permutation-invariant networks based on
-    histograms", arXiv:2403.15123. The paper's bins have hard edges with learned centres and widths. Here a value is
-    shared by the two nearest centres, which are fixed: features can move, so centres need not. The paper learns the
-    features from the instances, by a convolutional network; here they are learned from the rows that `QuaNet` reads,
-    posteriors and embedding.
+    .. math:: h_{fb} = \frac1n \sum_i \max(0, 1 - |(B - 1) z_{if} - b|), \quad b = 0, \dots, B - 1
 
     Parameters
     ----------
-    classifier, cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
-    features, bins : number of histograms, and of bins in each.
+    classifier : as for `QuaNet`.
     loss : on prevalences, "ae", "rae", "mse" or "kld".
+    cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
+    features, bins : number of histograms, and of bins in each.
 
     Attributes
     ----------
-    history_ : training and validation loss of every epoch.
+    history_ : training and validation loss of every epoch, as in all set networks.
 
     Notes
     -----
+    The paper's bins have hard edges with learned centres and widths. Here a value is shared by the two nearest centres,
+    which are fixed: features can move, so centres need not. The paper learns the features from the instances, by a
+    convolutional network; here they are learned from the rows that `QuaNet` reads, posteriors and embedding.
+
     The network reads all posteriors of a row together, so that it learns which classes are confused with which. Its
     estimate starts at the mean posterior (`quanet.nn.networks.SetNetwork`). An epoch is 50 batches of 50 bags with 20
     to 500 instances, at prevalences uniform on the simplex, from three quarters of the held-out rows. The learning
@@ -45,9 +47,10 @@ class HistNetQ(SetQuantifier):
     any amount of data. With less than some hundred held-out instances of every class, or where only prevalences
     change, EMQ is as good or better, and needs no training.
 
-    Attributes
+    References
     ----------
-    history_ : training and validation loss of every epoch, as in all set networks.
+    .. [1] O. Pérez-Mon, A. Moreo, J. J. del Coz and P. González, "Quantification using permutation-invariant networks
+           based on histograms", arXiv:2403.15123, 2024.
 
     Examples
     --------
@@ -69,20 +72,36 @@ class HistNetQ(SetQuantifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GMNet(SetQuantifier):
-    """Gaussian mixture network: prevalences from likelihoods in a latent space (Pérez-Mon, del Coz, González, 2025).
+    r"""Gaussian mixture network: prevalences from likelihoods in a latent space [1]_.
 
     Two layers place a row in a latent space, the unit cube, where several Gaussians with full covariances are learned.
-    A bag is described by the mean likelihood of its instances under each of them, from which dense layers read the
-    prevalences. "Quantification via Gaussian latent space representations", arXiv:2501.13638. Here likelihoods are
-    relative to each Gaussian's peak, which a weight of the next layer makes up for, with one latent space. Rows
-    are the same as for `QuaNet`; for the training see `HistNetQ`.
+    A bag is described by the mean likelihood of its instances z under each of them,
+
+    .. math:: h_j = \frac1n \sum_i \exp\left(-\tfrac12 \| L_j (z_i - \mu_j) \|^2\right)
+
+    from which the prevalences are read as in `HistNetQ`.
 
     Parameters
     ----------
-    classifier, cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
+    classifier : as for `QuaNet`.
+    loss : on prevalences, "ae", "rae", "mse" or "kld".
+    cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
     features : dimensions of the latent space.
     gaussians : their number.
-    loss : on prevalences, "ae", "rae", "mse" or "kld".
+
+    Attributes
+    ----------
+    history_ : training and validation loss of every epoch.
+
+    Notes
+    -----
+    Likelihoods are relative to each Gaussian's peak, which a weight of the next layer makes up for, with one latent
+    space. Rows are the same as for `QuaNet`; for the training see `HistNetQ`.
+
+    References
+    ----------
+    .. [1] O. Pérez-Mon, J. J. del Coz and P. González, "Quantification via Gaussian latent space representations",
+           arXiv:2501.13638, 2025.
 
     Examples
     --------
@@ -106,17 +125,30 @@ class GMNet(SetQuantifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DeepSets(SetQuantifier):
-    """Deep sets: prevalences from pooled features (Zaheer, Kottur, Ravanbakhsh, Póczos, Salakhutdinov, Smola, 2017).
+    r"""Deep sets: prevalences from pooled features [1]_.
 
-    Two layers turn a row into features; a bag is described by their mean or their maximum, from which dense layers read
-    the prevalences. "Deep sets", NeurIPS 2017. Rows are the same as for `QuaNet`; for training see `HistNetQ`.
+    Two layers turn a row x into features; a bag is described by their mean or their maximum,
+
+    .. math:: h = \frac1n \sum_i \phi(x_i)
+
+    from which the prevalences are read as in `HistNetQ`. Rows are the same as for `QuaNet`; for training see
+    `HistNetQ`.
 
     Parameters
     ----------
-    classifier, cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
+    classifier : as for `QuaNet`.
+    loss : on prevalences, "ae", "rae", "mse" or "kld".
+    cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
     pooling : "mean", which forgets the bag's size, or "max", which does not.
     features : number of pooled features.
-    loss : on prevalences, "ae", "rae", "mse" or "kld".
+
+    Attributes
+    ----------
+    history_ : training and validation loss of every epoch.
+
+    References
+    ----------
+    .. [1] M. Zaheer, S. Kottur, S. Ravanbakhsh, B. Póczos, R. Salakhutdinov and A. Smola, "Deep sets", NIPS 2017.
 
     Examples
     --------

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from quanet.errors import InvalidModel, QuanetError, QuanetWarning
-from quanet.held_out import HeldOut
 from quanet.persist.trust import (
     ARRAYS,
     CONFIG,
@@ -31,6 +30,7 @@ from quanet.persist.trust import (
     is_record,
     library_versions,
     untrusted_classes,
+    updated_state,
 )
 
 CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
@@ -50,6 +50,21 @@ def load(folder: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) 
     folder : path of the model.
     trusted : types that are neither quanet's nor scikit-learn's but may be loaded, as classes or by their full names.
         Their code runs, so name those whose code you know.
+
+    Returns
+    -------
+    Any
+        the estimator, fitted, of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from quanet import CC, save
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     save(CC("precomputed").fit([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]), f"{home}/cc")
+    ...     quantifier = load(f"{home}/cc")
+    >>> quantifier.predict([[0.4, 0.6], [0.7, 0.3], [0.8, 0.2], [0.6, 0.4]])
+    array([0.75, 0.25])
     """
     config, files = read_folder(Path(folder))
     trust = Trust(trusted)
@@ -279,16 +294,3 @@ def _checked(pattern: re.Pattern[str], dtype: Any) -> str:
     if not (isinstance(dtype, str) and pattern.fullmatch(dtype)):
         raise InvalidModel(f"{dtype!r} is not a type of array.")
     return dtype
-
-
-def updated_state(kind: str, state: dict[str, Any]) -> dict[str, Any]:
-    """The state of an object of a class, with attributes under their present names."""
-    if kind == "RowMaker" and "lead" in state:
-        state["fold_gap"] = state.pop("lead")
-    if isinstance(state.get("held_out_"), int):  # a number, in searches over methods
-        state["n_held_out_"] = state.pop("held_out_")
-    fold_gap, groups = state.pop("lead_", None), state.pop("held_groups_", None)
-    if "held_rows_" in state:
-        inputs, codes = state.pop("held_rows_"), state.pop("held_codes_")
-        state["held_out_"] = HeldOut(inputs, codes, len(state["classes_"]), groups, fold_gap)
-    return state

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 
 from quanet.base import Quantifier
 from quanet.errors import InvalidModel, InvalidSetting
+from quanet.held_out import HeldOut
 from quanet.persist.tree_checks import check_trees
 
 FORMAT = 1
@@ -246,3 +247,16 @@ def digest(content: bytes) -> str:
 def canonical_json(config: dict[str, Any]) -> bytes:
     """The configuration as the bytes that its checksum is of."""
     return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def updated_state(kind: str, state: dict[str, Any]) -> dict[str, Any]:
+    """The state of an object of a class, with attributes under their present names."""
+    if kind == "RowMaker" and "lead" in state:
+        state["fold_gap"] = state.pop("lead")
+    if isinstance(state.get("held_out_"), int):  # a number, in searches over methods
+        state["n_held_out_"] = state.pop("held_out_")
+    fold_gap, groups = state.pop("lead_", None), state.pop("held_groups_", None)
+    if "held_rows_" in state:
+        inputs, codes = state.pop("held_rows_"), state.pop("held_codes_")
+        state["held_out_"] = HeldOut(inputs, codes, len(state["classes_"]), groups, fold_gap)
+    return state

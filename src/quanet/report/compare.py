@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quanet.report.bag_charts import bag_sizes, bags_data, estimates_chart, mean_error, methods_chart, shift_chart
-from quanet.report.evaluate import ALPHA
+from quanet.report.coverage_section import ALPHA
 from quanet.report.phrases import listing, many, points, probability, reproduction
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 
@@ -23,7 +23,28 @@ def summarize_comparison(
 ) -> Summary:
     """Methods on the same bags, best first, and which of them do not differ significantly from the best.
 
-    Charts show the class `focus` first; None for the second of two, or the most common one.
+    Parameters
+    ----------
+    comparison : what `quanet compare` computes (`quanet.workflows.compare.rank_methods`).
+    settings : names and values that reproduce it, shown at the end.
+    focus : the class that charts show first; None for the second of two, or the most common one.
+
+    Returns
+    -------
+    Summary
+        for `write_report`; plain data, such as `answer`, the most important sentence.
+
+    Examples
+    --------
+    >>> from quanet import Gaussians
+    >>> from quanet.workflows.compare import rank_methods, run_methods, share_classifier
+    >>> from quanet.workflows.drawing import Drawing, draw_bags
+    >>> sets = [Gaussians().draw([0.5, 0.5], 300, rng=seed) for seed in (0, 1)]
+    >>> shared = share_classifier(*sets[0], *sets[1])
+    >>> drawn = draw_bags(Drawing(repeats=2), shared.test_labels, shared.classes, rng=0)
+    >>> outcomes = list(run_methods(["CC", "PACC"], shared, drawn.bags))
+    >>> summarize_comparison(rank_methods(outcomes, shared, drawn)).answer
+    'PACC has the smallest AE of 2 methods (0.0703): it is off by 7.0 percentage points on average, ...'
     """
     results = comparison.results
     names, first = list(results), next(iter(results.values()))

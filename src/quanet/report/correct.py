@@ -52,9 +52,21 @@ def summarize_correction(
 
     Parameters
     ----------
-    correction : the answer.
-    settings : names and values that reproduce it.
-    focus : the class of the sentence and the first in charts; None for the last class.
+    correction : what `quanet correct` computes (`quanet.workflows.correct.correct_groups`).
+    settings, focus : as in `summarize_shares`, but the class of the sentence is also `focus`; None for the last class.
+
+    Returns
+    -------
+    Summary
+        for `write_report`; plain data, such as `answer`, the most important sentence.
+
+    Examples
+    --------
+    >>> from quanet.workflows.correct import correct_groups
+    >>> judged = ["good"] * 80 + ["bad"] * 20 + ["good"] * 10 + ["bad"] * 90 + ["good"] * 450 + ["bad"] * 550
+    >>> human = ["good"] * 100 + ["bad"] * 100 + [None] * 1000
+    >>> summarize_correction(correct_groups(judged, human)).answer
+    "good: 50.0 % (44.7 to 55.4 %) of 1,200 instances, corrected with 200 human labels; ..."
     """
     place = position_of(correction.classes, focus)
     first = len(correction.classes) - 1 if place is None else place

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.evaluation.significance import can_be_too_wide, coverage_test
 from quanet.report.bag_charts import bag_sizes, bags_data, coverage_chart, estimates_chart, mean_error, shift_chart
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.class_order import focus_first
+from quanet.report.coverage_section import coverage_sentence, drift_data, drift_sections
 from quanet.report.phrases import (
     between,
     diagnosis_section,
@@ -18,7 +18,6 @@ from quanet.report.phrases import (
     many,
     percent,
     points,
-    probability,
     reproduction,
     share_entry,
 )
@@ -27,12 +26,10 @@ from quanet.report.summary import Chart, Column, Section, Summary, Table, TableE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quanet.arrays import FloatArray
     from quanet.evaluation.results import Results
     from quanet.workflows.evaluate import Evaluation
 
 METRICS = ("ae", "rae", "kld")
-ALPHA = 0.05  # significance level
 
 
 def summarize_evaluation(
@@ -40,7 +37,29 @@ def summarize_evaluation(
 ) -> Summary:
     """Errors of a model on labelled bags, next to a plain count, and the coverage of its intervals.
 
-    Charts and tables show the class `focus` first; None for the second of two, or the most common one.
+    Parameters
+    ----------
+    evaluation : what `quanet evaluate` computes (`quanet.workflows.evaluate.evaluate_model`).
+    settings : names and values that reproduce it, shown at the end.
+    focus : the class that charts and tables show first; None for the second of two, or the most common one.
+
+    Returns
+    -------
+    Summary
+        for `write_report`; plain data, such as `answer`, the most important sentence.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> from quanet.state.grouped_inputs import GroupedInputs
+    >>> from quanet.workflows.drawing import Drawing, draw_bags
+    >>> from quanet.workflows.evaluate import evaluate_model
+    >>> quantifier = EMQ().fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))
+    >>> X, y = Gaussians().draw([0.3, 0.7], 300, rng=1)
+    >>> drawn = draw_bags(Drawing(repeats=2), y, quantifier.classes_, rng=2)
+    >>> reading = GroupedInputs(quantifier.read(X), np.zeros(300, dtype=np.int32), [()], {}, None)
+    >>> summarize_evaluation(evaluate_model(quantifier, reading, y, drawn)).answer
+    'EMQ is off by 5.4 percentage points on average over 42 bags; a plain count of predicted labels is off by 9.9 ...'
     """
     name, first = next(iter(evaluation.results.items()))
     errors = {method: mean_error(results) for method, results in evaluation.results.items()}
@@ -61,11 +80,11 @@ def summarize_evaluation(
         Section("Error by shift", charts=(shift,), detail=True),
         Section(
             "Do the intervals contain the truth?",
-            (_coverage_sentence(evaluation.covered, level, with_drift=evaluation.interval.drift is not None),),
+            (coverage_sentence(evaluation.covered, level, with_drift=evaluation.interval.drift is not None),),
             charts=(coverage,),
             detail=True,
         ),
-        *_drift_sections(evaluation),
+        *drift_sections(evaluation),
         Section("All labelled instances as one bag", charts=(_whole_chart(evaluation, focus),)),
         diagnosis_section(evaluation.diagnosis),
     )
@@ -106,68 +125,6 @@ def _answer(name: str, errors: Mapping[str, float], evaluation: Evaluation) -> s
     source = f" from {evaluation.source}" if evaluation.source else ""
     bags = many(len(evaluation.interval.estimate), "bag")
     return f"{name} is off by {points(own, full=True)} on average over {bags}{source}{compared}."
-
-
-def _coverage_sentence(covered: FloatArray, level: float, *, with_drift: bool = False) -> str:
-    """Coverage of intervals (b, k), and whether it differs significantly from their level.
-
-    Intervals with drift allow for a bias, which bags of one file share: they contain the truth in most bags or in few.
-    """
-    bags = len(covered)
-    sentence = f"{percent(float(covered.mean()))} of the {level_text(level)} intervals contain the truth"
-    p, direction = coverage_test(covered, level)
-    p_text = probability(p)
-    test = f"exact binomial test over {many(bags, 'bag')}, p {p_text if p_text.startswith('<') else f'= {p_text}'}"
-    if p < ALPHA and direction < 0:
-        return f"{sentence}, fewer than expected ({test}): the classes may have changed since training."
-    if p < ALPHA and with_drift:
-        return f"{sentence}. All bags share the bias of this file, so that this may exceed {level_text(level)} by far."
-    if p < ALPHA:
-        return f"{sentence}, more than expected ({test}): the intervals are wider than necessary."
-    few = "" if can_be_too_wide(bags, level, ALPHA) else " So few bags cannot show whether intervals are too wide."
-    return f"{sentence}. This does not differ significantly from {level_text(level)} ({test}).{few}"
-
-
-def _drift_sections(evaluation: Evaluation) -> tuple[Section, ...]:
-    """Intervals with and without drift, and the states of the bags; none if drift is not included."""
-    found = _drift_data(evaluation)
-    if found is None:
-        return ()
-    if found["states"]["unknown"] == 1:
-        return (Section("Drift", (f"Unknown, so that intervals do not include it: {found['source']}.",)),)
-    states = ", ".join(f"{percent(share, digits=0)} {state}" for state, share in found["states"].items() if share)
-    table = Table(
-        f"{level_text(evaluation.interval.level)} intervals with and without drift",
-        (Column("contain the truth"), Column("mean width")),
-        tuple(
-            (name, (TableEntry(percent(found[key]["coverage"])), TableEntry(points(found[key]["width"]))))
-            for name, key in (("with drift", "with"), ("without drift", "without"))
-        ),
-        (
-            "Trusted: drift costs at most half of the sampling error. Widened: more. "
-            "Refused: a few labels would say more than the estimate.",
-        ),
-        corner="intervals",
-    )
-    return (
-        Section(
-            "Drift",
-            (f"States of the bags: {states}. The cost of drift is estimated {found['source']}.",),
-            tables=(table,),
-        ),
-    )
-
-
-def _drift_data(evaluation: Evaluation) -> dict[str, Any] | None:
-    interval, drift = evaluation.interval, evaluation.interval.drift
-    if drift is None:
-        return None
-    return {
-        "with": {"coverage": evaluation.covered.mean(), "width": interval.width.mean()},
-        "without": {"coverage": evaluation.plain_covered.mean(), "width": interval.without_drift.width.mean()},
-        "states": evaluation.states,
-        "source": drift.source,
-    }
 
 
 def _error_table(results: Mapping[str, Results]) -> Table:
@@ -253,7 +210,7 @@ def _data(evaluation: Evaluation) -> dict[str, Any]:
         "interval": evaluation.interval.method,
         "methods": _rows(evaluation),
         "limit": _limit(evaluation),
-        "drift": _drift_data(evaluation),
+        "drift": drift_data(evaluation),
         "whole": {
             str(name): {
                 "training": evaluation.prior[c],

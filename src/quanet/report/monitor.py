@@ -71,8 +71,22 @@ def summarize_history(history: History, *, settings: Sequence[tuple[str, str]] =
     Parameters
     ----------
     history : what `Monitor.history` returns.
-    settings : names and values that reproduce it.
+    settings : names and values that reproduce it, shown at the end.
     focus : the class that the chart shows; None for the second of two, or the most frequent ones.
+
+    Returns
+    -------
+    Summary
+        for `write_report`; plain data, such as `answer`, the most important sentence.
+
+    Examples
+    --------
+    >>> from quanet import CC, Monitor
+    >>> monitor = Monitor(CC("precomputed").fit([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]))
+    >>> for number in range(4):
+    ...     _ = monitor.update([[0.9, 0.1]] * 30 + [[0.1, 0.9]] * (20 + number))
+    >>> summarize_history(monitor.history()).answer
+    'No change in 4 batches: yes is at 41.7 % (35.0 to 48.4 %) on 3.'
     """
     if not len(history.dates):
         raise InvalidData("The monitor has no batches, so there is nothing to report. Add a batch with update.")

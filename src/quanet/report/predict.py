@@ -49,13 +49,29 @@ NAMED = 3  # classes or groups named in a sentence; the others are counted
 
 
 def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = (), focus: Any = None) -> Summary:
-    """The report of estimated shares.
+    """The report of estimated shares: overall and by group, with intervals, and whether they can be trusted.
 
     Parameters
     ----------
-    shares : the estimates.
-    settings : names and values that reproduce them.
+    shares : what `quanet predict` computes; `quanet.ray.predict` and `quanet.spark.predict` return it.
+    settings : names and values that reproduce it, shown at the end.
     focus : the class that charts show; None for the second of two, or the most common ones.
+
+    Returns
+    -------
+    Summary
+        for `write_report`; plain data, such as `answer`, the most important sentence.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, WordBags
+    >>> from quanet.state.grouped_inputs import GroupedInputs
+    >>> from quanet.workflows.predict import estimate_shares
+    >>> quantifier = EMQ().fit(*WordBags().draw([0.5, 0.5], 300, rng=0))
+    >>> inputs = quantifier.read(WordBags().draw([0.7, 0.3], 100, rng=1)[0])
+    >>> reading = GroupedInputs(inputs, np.zeros(100, dtype=np.int32), [()], {}, None)
+    >>> summarize_shares(estimate_shares(quantifier, reading)).answer
+    '0 71.0 % (64.1 to 78.5 %) and 1 29.0 % (21.5 to 35.9 %) of 100 instances.'
     """
     position_of(shares.classes, focus)
     sections = []

@@ -8,19 +8,18 @@ from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quanet.errors import InvalidSetting, MissingExtra
-from quanet.files import as_utf8, json_text, write_whole
+from quanet.files import as_utf8, write_whole
+from quanet.report.json_answer import to_json, to_report_json
+from quanet.report.markdown import to_markdown
 from quanet.report.palette import DARK, LIGHT
-from quanet.report.phrases import plain_finding
-from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
+from quanet.report.summary import Chart, Column, Summary, Table, TableEntry
 
 if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment, Template
-
-    from quanet.diagnostics.findings import Finding
 
 INTERVAL = re.compile(r"\((\d[\d.,]* to [\d.,]+\u00a0%)\)")
 SOFT = r'<span class="interval">(\1)</span>'  # an interval is less prominent than its estimate
@@ -35,7 +34,25 @@ def render(summary: Summary, form: str) -> bytes:
 
 
 def write_report(summary: Summary, path: Path | str) -> None:
-    """Write a report to a file that ends in .html, .md or .json, in one step."""
+    """Write a report to a file, in one step.
+
+    Parameters
+    ----------
+    summary : of `summarize_shares`, `summarize_evaluation`, `summarize_comparison`, `summarize_correction` or
+        `summarize_history`.
+    path : a file that ends in .html (a page that needs no other file; extra `report`), .md or .json.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> summary = Summary("Reviews of May", answer="37.2 % are positive.")
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     write_report(summary, f"{home}/report.md")
+    ...     print(Path(home, "report.md").read_text().strip())
+    # Reviews of May
+    <BLANKLINE>
+    **37.2 % are positive.**
+    """
     check_report(Path(path))
     write_whole(Path(path), as_utf8(REPORTS[Path(path).suffix.lower()](summary)))
 
@@ -58,11 +75,6 @@ def _to_latex(summary: Summary) -> str:
     from quanet.report.latex import to_latex
 
     return to_latex(summary)
-
-
-def to_json(summary: Summary) -> str:
-    """The answer as JSON."""
-    return json_text(summary.data())
 
 
 def to_csv(summary: Summary) -> str:
@@ -89,99 +101,6 @@ def _frame(summary: Summary) -> "pd.DataFrame":
     import pandas as pd
 
     return pd.DataFrame(summary.rows(), columns=None if summary.columns is None else pd.Index(summary.columns))
-
-
-def to_markdown(summary: Summary) -> str:
-    """The whole answer in GitHub's Markdown; charts as captions and tables."""
-    parts = [f"# {_escaped(summary.title)}", f"**{_escaped(summary.answer)}**" if summary.answer else ""]
-    parts += [_finding(finding) for finding in summary.cautions]
-    parts += ["\n".join(f"- {_escaped(name)}: {_escaped(value)}" for name, value in summary.facts)]
-    for section in summary.sections:
-        parts += [f"## {_escaped(section.title)}" if section.title else "", *map(_escaped, section.paragraphs)]
-        parts += ["\n".join(f"- {_finding(finding)}" for finding in summary.findings_of(section))]
-        for chart in section.charts:
-            parts += [f"*{_escaped(chart.caption)}*", markdown_table(chart.table)]
-        parts += [markdown_table(table) for table in section.tables]
-    if summary.settings:
-        parts.append("## To reproduce this")
-        parts.append("\n".join(f"- {_escaped(name)}: {_escaped(value)}" for name, value in summary.settings))
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def markdown_table(table: Table) -> str:
-    """A table in GitHub's Markdown; a column's group is part of its title."""
-
-    def clean(text: str) -> str:
-        return re.sub(r"([\\|*_\[\]]|<(?=[a-zA-Z/!]))", r"\\\1", " ".join(text.split()))
-
-    def cell(entry: TableEntry) -> str:
-        value = f"**{clean(entry.text)}**" if entry.best else clean(entry.text)
-        return f"{value}{clean(entry.mark)}" + (f" ({clean(entry.detail)})" if entry.detail else "")
-
-    titles = [clean(" ".join(filter(None, (column.group, column.title)))) for column in table.columns]
-    lines = [
-        f"| {' | '.join([clean(table.corner), *titles])} |",
-        f"|---|{''.join('---|' if column.left else '---:|' for column in table.columns)}",
-        *(f"| {' | '.join([clean(name), *map(cell, entries)])} |" for name, entries in table.rows),
-    ]
-    title = [f"**{clean(table.title)}**"] if table.title else []
-    return "\n\n".join([*title, "\n".join(lines), *map(clean, table.notes)])
-
-
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    line = " ".join(text.split())
-    return re.sub(r"([\\|*_`\[\]]|<(?=[a-zA-Z/!?])|^[#>+-](?=\s)|&(?=[#\w]+;))", r"\\\1", line)
-
-
-def _finding(finding: "Finding") -> str:
-    advice = f" {_escaped(finding.advice)}" if finding.advice else ""
-    examples = f" Examples: {' · '.join(map(_escaped, finding.examples))}" if finding.examples else ""
-    return f"**{finding.severity}** ({_escaped(finding.name)}): {_escaped(finding.sentence)}{advice}{examples}"
-
-
-def to_report_json(summary: Summary) -> str:
-    """The whole answer as JSON: sentences and tables as shown, and all figures in full under "data"."""
-    return json_text(_plain_summary(summary))
-
-
-def _plain_summary(summary: Summary) -> dict[str, Any]:
-    return {
-        "title": summary.title,
-        "answer": summary.answer,
-        "cautions": [plain_finding(finding) for finding in summary.cautions],
-        "facts": dict(summary.facts),
-        "sections": [_plain_section(section) for section in summary.sections],
-        "settings": dict(summary.settings),
-        "data": (summary.figures or summary.data)(),
-    }
-
-
-def _plain_section(section: Section) -> dict[str, Any]:
-    return {
-        "title": section.title,
-        "paragraphs": list(section.paragraphs),
-        "findings": [plain_finding(finding) for finding in section.findings],
-        "charts": [_plain_chart(chart) for chart in section.charts],
-        "tables": [_plain_table(table) for table in section.tables],
-    }
-
-
-def _plain_chart(chart: Chart) -> dict[str, Any]:
-    return {"name": chart.name, "caption": chart.caption, "alt": chart.alt, "table": _plain_table(chart.table)}
-
-
-def _plain_table(table: Table) -> dict[str, Any]:
-    return {
-        "title": table.title,
-        "columns": [": ".join(filter(None, (column.group, column.title))) for column in table.columns],
-        "rows": [[name, *map(_plain_entry, entries)] for name, entries in table.rows],
-        "notes": list(table.notes),
-    }
-
-
-def _plain_entry(entry: TableEntry) -> str:
-    return f"{entry.text}{entry.mark}" + (f" ({entry.detail})" if entry.detail else "")
 
 
 def to_html(summary: Summary, pictures: Pictures | None = None) -> str:

@@ -1,8 +1,4 @@
-"""The contract that every quantifier keeps, as checks: for our methods and for anyone's.
-
->>> from quanet import PACC
->>> check_quantifier(PACC(), k=3, labels="string")
-"""
+"""The contract that every quantifier keeps, as checks: for our methods and for anyone's."""
 
 from collections.abc import Callable
 
@@ -36,12 +32,21 @@ LAWS: tuple[Callable[[ContractCase], None], ...] = (
 def check_quantifier(quantifier: Quantifier, *, k: int = 2, labels: LabelKind = "string", seed: int = 0) -> None:
     """Raise an AssertionError that names the law a quantifier breaks; return nothing if it keeps all.
 
+    Call it in the tests of your own method. The laws: estimates are on the simplex, the order of instances does not
+    matter, other names of the classes permute the estimate, a bag does not depend on its neighbours, a perfect
+    classifier gives the exact prevalences, equal seeds give equal results, errors are clear, and more.
+
     Parameters
     ----------
-    quantifier : not fitted; it must accept numbers (n, d), and where it takes posteriors a classifier of "precomputed".
-    k : number of classes in the data it is tried on.
-    labels : what those classes are called by; "boolean" only for two.
-    seed : of that data.
+    quantifier : not fitted. It must accept numbers (n, d) and, if it uses posteriors, the classifier "precomputed".
+    k : number of classes of the data that it is tested on.
+    labels : kind of the labels: "string", "integer" or "boolean" (two classes only).
+    seed : of the data.
+
+    Examples
+    --------
+    >>> from quanet import PACC
+    >>> check_quantifier(PACC(), k=3, labels="string")
     """
     names = names_of(k, labels)
     source = Gaussians(k=k, distance=3.0)

@@ -10,14 +10,14 @@ from quanet.arrays import IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
-from quanet.errors import InvalidBags, InvalidData, InvalidSetting
+from quanet.errors import InvalidData
+from quanet.uncertainty.bag_pairs import check_disjoint, check_pairs
 from quanet.uncertainty.contrasts import Sides, contrast, read_sides
 from quanet.uncertainty.differences import Differences, Trend
 from quanet.uncertainty.policy import Method, Target
 
 MIN_PERIODS = 3  # of a trend
 ROWS = 2**25  # of all bags that are compared at a time; those with the rest have many
-PAIRS = ("rest", "previous")
 FAR_NOTE = "far from the training data"
 
 
@@ -41,10 +41,18 @@ def difference(
     weights: tuple[ArrayLike, ArrayLike] | None = None,
     **options: Unpack[ComparisonOptions],
 ) -> Differences:
-    """The difference between the prevalences of two bags: those of X_second minus those of X_first.
+    r"""The difference between the prevalences of two bags: those of X_second minus those of X_first.
 
-    The interval accounts for what both bags share. The quantifier has learned from the same held-out instances, so that
-    its errors cancel where the prevalences are equal; and bags that drifted in the same way have the same bias.
+    Use it to ask whether a change is more than chance; do not compare two intervals by eye. The interval accounts for
+    what both bags share: the quantifier has learned from the same held-out instances, so that its errors cancel where
+    the prevalences are equal; and bags that drifted in the same way have the same bias. With the distances
+    :math:`r_1` and :math:`r_2` from the estimates to those ends of their intervals that move the difference down, the
+    lower end L is that of MOVER [1]_ [2]_, with a separate term for the shared errors :math:`e`:
+
+    .. math:: (\hat p_2 - \hat p_1 - L)^2 = r_1^2 (1 - \lambda_1) + r_2^2 (1 - \lambda_2)
+              + z^2\, \mathrm{var}(e_2 - e_1),
+
+    where :math:`\lambda_i` is the part of the variance of bag i that is shared.
 
     Parameters
     ----------
@@ -53,9 +61,22 @@ def difference(
     level : probability that the interval contains the true difference.
     names : of the two bags.
     weights : of the instances of both bags, such as views.
+
+    Other Parameters
+    ----------------
     method, held_out, rng, drift : as in `predict_interval`.
     target : "source" (the default) for the prevalences of the sources from which the bags were drawn at random, because
         the question is usually whether they differ by more than chance. "bag" for those of exactly these instances.
+
+    Returns
+    -------
+    Differences
+        one comparison.
+
+    References
+    ----------
+    .. [1] G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures", 2008.
+    .. [2] R. G. Newcombe, "Interval estimation for the difference between independent proportions", 1998.
 
     Examples
     --------
@@ -87,14 +108,32 @@ def difference_bags(
     level: float = 0.95,
     **options: Unpack[ComparisonOptions],
 ) -> Differences:
-    """Differences between the prevalences of bags of a pool X, with Holm's correction over all comparisons.
+    r"""Differences between the prevalences of bags of a pool X, with Holm's correction over all comparisons.
+
+    Use it to find the products that differ from the rest, or the months that differ from the month before. Of m
+    p-values in ascending order, Holm's adjusted p-value [1]_ is
+
+    .. math:: \tilde p_{(i)} = \max_{j \le i} \min\big(1, (m - j + 1)\, p_{(j)}\big).
 
     Parameters
     ----------
     quantifier, X, bags : as in `predict_interval_bags`.
     pairs : (m, 2) positions of the first and the second bag of every comparison. Or "rest" (the default), which
         compares every bag with the instances of all other bags; or "previous", every bag with the one before it.
-    level, options : as in `difference`.
+    level : as in `difference`.
+
+    Other Parameters
+    ----------------
+    method, target, held_out, rng, drift : as in `difference`.
+
+    Returns
+    -------
+    Differences
+        one comparison per pair.
+
+    References
+    ----------
+    .. [1] S. Holm, "A simple sequentially rejective multiple test procedure", 1979.
 
     Examples
     --------
@@ -108,10 +147,10 @@ def difference_bags(
     check_is_fitted(quantifier, "classes_")
     X = quantifier.read(X)
     if isinstance(pairs, str) and pairs == "rest" and len(bags) > 2:
-        _check_disjoint(bags)
+        check_disjoint(bags)
         return _from_rest(quantifier, X, bags, level, options)
     chosen = check_pairs(pairs, len(bags))
-    _check_disjoint(bags, chosen)
+    check_disjoint(bags, chosen)
     return differences_of(read_sides(quantifier, X, bags, level, **options), chosen)
 
 
@@ -124,15 +163,40 @@ def trend_bags(
     times: ArrayLike | None = None,
     **options: Unpack[ComparisonOptions],
 ) -> Trend:
-    """The change of the prevalences per period over bags of a pool X, in order.
+    r"""The change of the prevalences per period over bags of a pool X, in order.
+
+    Use it for a rise or fall over several periods that no two neighbours show. The slope is that of weighted least
+    squares, at times t with the inverse variances w of the estimates as weights:
+
+    .. math:: \hat\beta = \frac{\sum_i w_i (t_i - \bar t)\, \hat p_i}{\sum_i w_i (t_i - \bar t)^2}
+
+    It is a contrast of the prevalences, and its interval is computed as that of `difference`.
 
     Parameters
     ----------
     quantifier, X, bags : as in `predict_interval_bags`; every bag is a period.
+    level : as in `difference`.
     times : (b,) when the periods are, in periods; None for 0, 1, 2, ...
-    level, options : as in `difference`.
+
+    Other Parameters
+    ----------------
+    method, target, held_out, rng, drift : as in `difference`.
+
+    Returns
+    -------
+    Trend
+        the slope of every class.
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> quantifier = EMQ().fit(*Gaussians().draw([0.5, 0.5], 1000, rng=0))
+    >>> parts = [Gaussians().draw([1 - p, p], 400, rng=at)[0] for at, p in enumerate((0.3, 0.35, 0.4, 0.45))]
+    >>> quarters = Bags(np.arange(1600).reshape(4, 400), labels=["Q1", "Q2", "Q3", "Q4"])
+    >>> print(trend_bags(quantifier, np.concatenate(parts), quarters))
+    1: +5.30 points per period (+2.42 to +8.10), p = 0.00032
     """
-    _check_disjoint(bags)
+    check_disjoint(bags)
     return trend_of(read_sides(quantifier, X, bags, level, **options), times)
 
 
@@ -180,43 +244,6 @@ def trend_of(sides: Sides, times: ArrayLike | None = None, members: IntArray | N
     first, last = sides.bags.labels[members[[t.argmin(), t.argmax()]]]
     ends = (found.estimate[0], found.lower[0], found.upper[0], found.p_value[0])
     return Trend(*ends, sides.interval.level, sides.interval.classes, first, last, len(members))
-
-
-def check_pairs(pairs: ArrayLike | str, b: int) -> IntArray:
-    """Positions (m, 2) of the bags to compare, of b bags; `InvalidSetting` if there are none."""
-    if b < 2:
-        raise InvalidBags("There is one bag only, so there is nothing to compare it with.")
-    if isinstance(pairs, str):
-        if pairs not in PAIRS:
-            raise InvalidSetting(f"pairs must be {' or '.join(map(repr, PAIRS))}, or positions (m, 2); got {pairs!r}.")
-        return np.stack([np.arange(b - 1), np.arange(1, b)], axis=1)
-    chosen = np.asarray(pairs)
-    if chosen.ndim != 2 or chosen.shape[1:] != (2,) or not len(chosen) or chosen.dtype.kind not in "iu":
-        raise InvalidSetting(f"pairs must be whole numbers of shape (m, 2); got shape {chosen.shape}.")
-    if chosen.min() < 0 or chosen.max() >= b:
-        raise InvalidSetting(f"pairs must be positions from 0 to {b - 1}; got {chosen.min()} to {chosen.max()}.")
-    return chosen.astype(np.intp)
-
-
-def _check_disjoint(bags: Bags, pairs: IntArray | None = None) -> None:
-    """Raise `InvalidBags` if bags that are compared share instances; `pairs` None: if any do."""
-    if len(np.unique(bags.flat)) == len(bags.flat):
-        return
-    parts = [np.unique(part) for part in bags.members]
-    shared: list[int] = []
-    if pairs is None:
-        values, counts = np.unique(np.concatenate(parts), return_counts=True)
-        shared, which = values[counts > 1].tolist(), "Some bags"
-    for first, second in [] if pairs is None else pairs.tolist():
-        shared = np.intersect1d(parts[first], parts[second], assume_unique=True).tolist()
-        which = f"Bags {' and '.join(map(repr, bags.labels[[first, second]].tolist()))}"
-        if shared:
-            break
-    if shared:
-        raise InvalidBags(
-            f"{which} share instances (row {shared[0]}), so they are not independent. Compare disjoint bags, such as a "
-            "group with the rest: pairs='rest'."
-        )
 
 
 def _from_rest(quantifier: Quantifier, X: Inputs, bags: Bags, level: float, options: ComparisonOptions) -> Differences:

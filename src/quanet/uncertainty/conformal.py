@@ -19,8 +19,8 @@ from scipy.stats import binom, norm
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
-from quanet.held_out import HeldOut, draw_bags
-from quanet.simplex import to_counts
+from quanet.held_out import HeldOut
+from quanet.simplex import draw_bags, to_counts
 from quanet.uncertainty.regions import invert, share_grid
 from quanet.uncertainty.relearning import LOCK, Ends, IntervalRequest, cached, replicates
 

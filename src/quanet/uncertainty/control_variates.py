@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
-from quanet.held_out import HeldOut, draw_bags
+from quanet.held_out import HeldOut
 from quanet.methods.counting import is_singular, soft_rates
-from quanet.simplex import to_counts
+from quanet.simplex import draw_bags, to_counts
 from quanet.uncertainty.regions import invert, share_grid
 from quanet.uncertainty.relearning import Likelihoods
 

@@ -24,7 +24,8 @@ BY_COMPARISON = ("first", "second", "sizes", "notes")
 class Differences:
     """Differences between the prevalences of two sides, for m comparisons and k classes.
 
-    A difference is the prevalence of the second side minus that of the first: the change from the first to the second.
+    `difference` and `difference_bags` return it. A difference is the prevalence of the second side minus that of the
+    first: the change from the first to the second.
 
     Attributes
     ----------
@@ -178,7 +179,7 @@ class Differences:
 
 @dataclass(frozen=True, eq=False)
 class Trend:
-    """The slope of the line through the prevalences of periods, for k classes.
+    """The slope of the line through the prevalences of periods, for k classes; `trend_bags` returns it.
 
     It is the line of least squares, weighted by the inverse variances of the estimates. It describes by how much a
     prevalence changes per period on average, whether or not the change is linear.
@@ -191,6 +192,13 @@ class Trend:
     classes : (k,) labels.
     first, last : names of the first and last period.
     periods : number of periods.
+
+    Examples
+    --------
+    >>> slope = np.array([-0.02, 0.02])
+    >>> p, classes = np.array([0.001, 0.001]), np.array(["no", "yes"])
+    >>> print(Trend(slope, slope - 0.01, slope + 0.01, p, 0.95, classes, "Q1", "Q4", 4))
+    yes: +2.00 points per period (+1.00 to +3.00), p = 0.001
     """
 
     estimate: FloatArray

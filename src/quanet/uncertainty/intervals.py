@@ -56,7 +56,17 @@ def predict_interval(
     weights: ArrayLike | None = None,
     **options: Unpack[IntervalOptions],
 ) -> Interval:
-    """Prevalences of one bag of instances X, with lower and upper ends.
+    r"""Prevalences of one bag of instances X, with lower and upper ends.
+
+    Use it instead of `predict` whenever someone acts on the estimate. An interval contains the prevalences p at which
+    an error as large as that of the estimate is usual [1]_. For two classes and "closed",
+
+    .. math:: (\hat p - p)^2 \le z^2 \sigma^2(p),
+
+    with the variance :math:`\sigma^2(p)` of the error at p, from held-out instances; for "conformal" [2]_, the error
+    lies between its quantiles in bags of held-out instances at p; for "bayes" [3]_, `level` is a posterior probability.
+    Drift widens it: with the ends :math:`\hat p - s` of sampling and :math:`\hat p - d` of drift, the lower end is
+    :math:`\hat p - \sqrt{s^2 + d^2}`.
 
     Parameters
     ----------
@@ -65,6 +75,9 @@ def predict_interval(
     level : probability that the interval contains the true prevalence.
     weights : (n,) weights of the instances, such as views, for shares of the weight instead of shares of instances.
         The interval is as wide as that of `Bags.effective_sizes` instances: a few large weights make it wide.
+
+    Other Parameters
+    ----------------
     method : "auto" (the default) uses "closed" if a formula exists, except for QuaNet and for bags of fewer than 20
         instances, and "conformal" otherwise. With too few held-out instances for "conformal" it uses "closed" or, if no
         formula exists, "bootstrap". "conformal" is calibrated on bags of held-out instances and works for any
@@ -82,12 +95,23 @@ def predict_interval(
         class, too. How far they differ is measured, and how much that may cost is learned by `fit` from parts of the
         training data (`quanet.drift.scale`). False assumes that only prevalences have changed.
 
+    Returns
+    -------
+    Interval
+        arrays (k,), in the order of `classes_`.
+
     Notes
     -----
     `Interval.drift` has both parts of an interval: its ends without drift, and how many points drift may cost. It also
     has the state of each bag: "trusted", "widened", "refused" (with the number of labels that would settle it) or
     "unknown". The bags of one call share information about their distance, because that of a small bag is mostly noise.
     Drift that does not show in the instances, such as a new meaning of the labels, is not included.
+
+    A bag at distance D from the training data has a bias with variance :math:`v\, p\, (1 - p)`, that of a share counted
+    in 1 / v labels, so its ends are Wilson's, too. `fit` learns the rate r; :math:`n_c` are training instances:
+
+    .. math:: v = \frac{r D^\gamma}{1 + r D^\gamma / 2} + \epsilon \sum_c \frac{p_c^2}{n_c},
+              \qquad \gamma = 0.75, \quad \epsilon = 0.5
 
     `benchmarks/results/interval-simulation.md` shows the coverage of every kind, from a vertex of the simplex to its
     centre, and `docs/how-to/intervals.md` describes when not to use a kind. At true prevalences of 0 and 1, intervals
@@ -99,6 +123,12 @@ def predict_interval(
     If estimates are shrunk because the classifier is weak (`quanet.held_out`), the interval is that of the estimate
     before shrinkage; it is then extended towards 0 and 1 by the same fraction. A useless classifier has the interval 0
     to 1.
+
+    References
+    ----------
+    .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    .. [2] V. Vovk, "Conditional validity of inductive conformal predictors", 2012.
+    .. [3] A. Ziegler and P. Czyż, "Bayesian quantification with black-box estimators", 2024.
 
     Examples
     --------
@@ -128,7 +158,34 @@ def predict_interval_bags(
     rng: int = 0,
     drift: bool = True,
 ) -> Interval:
-    """Prevalences of bags of a pool X, with lower and upper ends, (b, k); `predict_interval` describes the options."""
+    """Prevalences of bags of a pool X, with lower and upper ends.
+
+    Use it for many bags, such as months or products: the classifier reads the pool once, and bags share what is known
+    about their distance from the training data.
+
+    Parameters
+    ----------
+    quantifier : fitted.
+    X : the pool, or what `Quantifier.read` returns for it.
+    bags : bags of the pool, with weights if instances have weights.
+    level : probability that an interval contains the true prevalence.
+    method, target, held_out, resamples, rng, drift : as in `predict_interval`.
+
+    Returns
+    -------
+    Interval
+        arrays (b, k).
+
+    Examples
+    --------
+    >>> from quanet import EMQ, Gaussians
+    >>> X, y = Gaussians().draw([0.5, 0.5], 1000, rng=0)
+    >>> new, _ = Gaussians().draw([0.8, 0.2], 600, rng=1)
+    >>> months = Bags(np.arange(600).reshape(2, 300), labels=["May", "June"])
+    >>> interval = predict_interval_bags(EMQ().fit(X, y), new, months)
+    >>> interval.groups.tolist(), interval.lower[:, 1].round(2), interval.upper[:, 1].round(2)
+    (['May', 'June'], array([0.1, 0.1]), array([0.2, 0.2]))
+    """
     check_is_fitted(quantifier, "classes_")
     # A search answers with the quantifier that it has chosen.
     quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))

@@ -34,8 +34,8 @@ KINDS_OF_REGION = ("box", "ellipse", "clr")
 class Interval:
     """Estimates with the lower and upper ends of their intervals, for one bag or many: arrays (k,) or (b, k).
 
-    The interval of each class contains its true prevalence with probability `level`. For the prevalences of all classes
-    jointly, use a region: ``region("ellipse")``.
+    `predict_interval` returns it. The interval of each class contains its true prevalence with probability `level`. For
+    the prevalences of all classes jointly, use a region: ``region("ellipse")``.
 
     Attributes
     ----------

@@ -1,5 +1,4 @@
 import itertools
-import os
 import shutil
 
 import pytest
@@ -7,12 +6,6 @@ import pytest
 from tests.serve.store.postgres import running_postgres
 
 _NUMBERS = itertools.count()
-
-
-@pytest.fixture(autouse=True)
-def without_waiting_for_the_disk(monkeypatch):
-    """Tests kill processes, but do not cut the power."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture(scope="session")

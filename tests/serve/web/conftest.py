@@ -7,10 +7,10 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-from quanet.serve.store.connection import ServiceStore
 from quanet.serve.store.tokens import create_token
 from quanet.serve.web.app import create_app
 from quanet.serve.web.service_settings import ServiceSettings
+from tests.serve.fast_store import open_store
 
 from .made_service import fill
 
@@ -22,7 +22,7 @@ ABROAD = "http://quanet.example.org"
 def filled_data(tmp_path_factory):
     """A data folder with a project that has everything, and what is in it; copied for every test that changes it."""
     folder = tmp_path_factory.mktemp("filled")
-    store = ServiceStore.open(folder / "data")
+    store = open_store(folder / "data")
     made = fill(store, folder)
     secrets = {}
     with store.write() as connection:
@@ -45,7 +45,7 @@ def secrets(filled_data):
 @pytest.fixture
 def store(filled_data, tmp_path):
     shutil.copytree(filled_data[0], tmp_path / "data")
-    store = ServiceStore.open(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     yield store
     store.close()
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import xml.etree.ElementTree as ET
 import zipfile
 
@@ -133,12 +132,10 @@ def test_readiness_needs_the_database(client, store, monkeypatch):
     assert client.get("/health").status_code == 200
 
 
-def test_the_log_has_lines_of_json_without_queries_and_secrets(abroad, secrets, made, caplog):
-    caplog.set_level(logging.INFO, logger="quanet.access")
-    logging.getLogger("quanet").propagate = True
+def test_the_log_has_lines_of_json_without_queries_and_secrets(abroad, secrets, made, logged):
     headers = {"authorization": f"Bearer {secrets['read']}", "x-request-id": "request-1234"}
     abroad.get(f"/projects/{made.project}/difference.json?before=secret-group&after=b", headers=headers)
-    lines = [JsonLines().format(record) for record in caplog.records if record.name == "quanet.access"]
+    lines = [JsonLines().format(record) for record in logged if record.name == "quanet.access"]
     found = json.loads(lines[-1])
     assert found["request"] == "request-1234"
     assert found["visitor"] == "read"
@@ -147,14 +144,13 @@ def test_the_log_has_lines_of_json_without_queries_and_secrets(abroad, secrets, 
     assert not any(secret in line for line in lines for secret in (*secrets.values(), "secret-group"))
 
 
-def test_a_bug_is_an_internal_error_with_a_traceback_in_the_log(client, monkeypatch, caplog):
-    logging.getLogger("quanet").propagate = True
+def test_a_bug_is_an_internal_error_with_a_traceback_in_the_log(client, monkeypatch, logged):
     monkeypatch.setattr("quanet.serve.web.project_routes.list_projects", lambda *_: 1 / 0)
     answer = client.get("/api/projects")
     assert answer.status_code == 500
     assert answer.json() == {"error": "Internal error. The log of the service has the details.", "field": None}
     assert answer.headers["x-content-type-options"] == "nosniff"
-    record = next(one for one in caplog.records if one.message == "request failed")
+    record = next(one for one in logged if one.getMessage() == "request failed")
     assert "ZeroDivisionError" in json.loads(JsonLines().format(record))["traceback"]
 
 

@@ -1,5 +1,7 @@
 """The client, against a service behind a real connection."""
 
+from dataclasses import replace
+
 import httpx
 import pandas as pd
 import pytest
@@ -10,6 +12,8 @@ from quanet.errors import QuanetError
 from quanet.serve.store.jobs import claim, fail, finish
 from quanet.serve.store.uploads import fail_batch, finish_batch, list_files
 from quanet.serve.web.rate_limits import RateLimit
+from tests.pages.blocks import blocks_of
+from tests.pages.commands import ROOT
 
 
 @pytest.fixture
@@ -34,6 +38,21 @@ def test_projects_are_created_listed_and_deleted(service, made):
     assert [one.id for one in service.projects()] == [created.id, made.project]
     service.delete(created)
     assert [one.name for one in service.projects()] == ["Film reviews"]
+
+
+def test_the_page_for_operators_uses_the_client_as_it_is(served, made, tmp_path, monkeypatch, capsys):
+    blocks = blocks_of((ROOT / "docs" / "how-to" / "operate-the-service.md").read_text(encoding="utf-8"))
+    [code] = [block.code for block in blocks if block.language == "python"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reviews.csv").write_text("review,sentiment,date\nA film,pos,2024-02-01\n")
+    (tmp_path / "march.csv").write_text("review,date\nNew film,2024-03-01\n")
+    create = Client.create
+    # No worker runs, so a project that has a model takes the place of the new one.
+    monkeypatch.setattr(Client, "create", lambda *words, **more: create(*words, **more) and made.project)
+    monkeypatch.setattr(Client, "wait", lambda self, job: job)
+    monkeypatch.setattr(Client, "wait_batch", lambda self, batch: replace(batch, sentence="70 % positive."))
+    exec(code.replace("http://127.0.0.1:8000", served[0]), {})  # noqa: S102
+    assert capsys.readouterr().out == "70 % positive.\n"
 
 
 def test_what_is_refused_is_an_error_with_the_sentence_and_the_field(service):

@@ -15,6 +15,7 @@ from quanet.serve.store import answers, jobs, projects, uploads
 from quanet.serve.store.connection import ServiceStore
 from quanet.serve.work import project_batches, render_answer
 from quanet.serve.work.worker import Worker
+from tests.serve.fast_store import open_store
 
 SETTINGS = {"by": ["date:month"], "method": "EMQ", "show": "positive", "label": "sentiment"}
 SHARES = {1: 0.8, 2: 0.8, 3: 0.8, 4: 0.3, 5: 0.3, 6: 0.3}  # of positive reviews, by month
@@ -95,7 +96,7 @@ class Service:
 def served(tmp_path_factory):
     """A project with a model, six monthly batches, their overview and the monitor."""
     before, project_batches.PAUSE = project_batches.PAUSE, 0.0
-    service = Service(ServiceStore.open(tmp_path_factory.mktemp("service")))
+    service = Service(open_store(tmp_path_factory.mktemp("service")))
     service.project = service.new_project(SETTINGS)
     texts, labels = reviews(0.5, 300, 0)
     table = pd.DataFrame({"review": texts, "sentiment": labels})
@@ -121,7 +122,7 @@ def fresh(tmp_path, monkeypatch):
     """A store with an empty project. Charts are not drawn, which would take most of the time."""
     monkeypatch.setattr(project_batches, "PAUSE", 0.0)
     monkeypatch.setattr(render_answer, "draw_charts", no_charts)
-    service = Service(ServiceStore.open(tmp_path / "data"))
+    service = Service(open_store(tmp_path / "data"))
     service.project = service.new_project(SETTINGS)
     yield service
     service.store.close()

@@ -49,7 +49,23 @@ def check_suffix(path: Path) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format of the file's ending, in one step; the same figure gives the same bytes."""
+    """Write a figure in the format of the file's ending, in one step; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : of `trend_figure`, `monitor_figure` or `Interval.plot`.
+    path : a file that ends in .png, .svg or .pdf.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from matplotlib.figure import Figure
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     save_figure(Figure(figsize=(1, 1)), Path(home, "empty.svg"))
+    ...     print(*(path.name for path in Path(home).iterdir()))
+    empty.svg
+    """
     from matplotlib import rc_context
 
     check_suffix(path)

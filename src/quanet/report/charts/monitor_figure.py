@@ -27,6 +27,21 @@ def monitor_figure(history: History, *, label: Any = None, height: float = 2.6) 
     history : what `Monitor.history` returns.
     label : the class shown; None for the last one.
     height : in inches.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        to show, change or pass to `save_figure`.
+
+    Examples
+    --------
+    >>> from quanet import CC, Monitor
+    >>> monitor = Monitor(CC("precomputed").fit([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]))
+    >>> for number in range(4):
+    ...     _ = monitor.update([[0.9, 0.1]] * 30 + [[0.1, 0.9]] * (20 + number))
+    >>> figure = monitor_figure(monitor.history(), label="yes")
+    >>> len(figure.axes)
+    1
     """
     figure, ax = wide_figure(height)
     history_panel(ax, history, label=label)

@@ -26,6 +26,25 @@ def trend_figure(shares: Shares, *, focus: Any = None, width: float = WIDTH) -> 
     shares : of groups.
     focus : the class shown; None for the second of two, or the most common ones.
     width : in inches; below half a page the picture is for a phone.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        to show, change or pass to `save_figure`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quanet import EMQ, WordBags
+    >>> from quanet.data.periods import Key
+    >>> from quanet.state.grouped_inputs import GroupedInputs
+    >>> from quanet.workflows.predict import estimate_shares
+    >>> quantifier = EMQ().fit(*WordBags().draw([0.5, 0.5], 300, rng=0))
+    >>> inputs = quantifier.read(WordBags().draw([0.7, 0.3], 120, rng=1)[0])
+    >>> reading = GroupedInputs(inputs, np.repeat([0, 1], 60).astype(np.int32), [("2026-01",), ("2026-02",)], {}, None)
+    >>> figure = trend_figure(estimate_shares(quantifier, reading, keys=[Key("date", "month")]))
+    >>> len(figure.axes)
+    1
     """
     if time_key(shares) is None or not time_series(shares):
         return groups_figure(shares, focus=focus, width=width)

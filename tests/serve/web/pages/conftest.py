@@ -1,8 +1,8 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from quanet.serve.store.connection import ServiceStore
 from quanet.serve.web.app import create_app
+from tests.serve.fast_store import open_store
 from tests.serve.web.pages.made_pages import fill
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}{% raw %}"
@@ -10,7 +10,7 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}{
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    opened = ServiceStore.open(tmp_path_factory.mktemp("data"))
+    opened = open_store(tmp_path_factory.mktemp("data"))
     yield opened
     opened.close()
 
