@@ -36,8 +36,8 @@ class EDy(MatchingQuantifier):
     ----------
     .. [1] H. Kawakubo, M. C. du Plessis and M. Sugiyama, "Computationally efficient class-prior estimation under class
            balance change using energy distance", IEICE Transactions on Information and Systems E99-D, 2016.
-    .. [2] A. Castaño, J. Alonso, P. González and J. J. del Coz, "An equivalence analysis of binary quantification
-           methods", AAAI 2023.
+    .. [2] A. Castaño, L. Morán-Fernández, J. Alonso, V. Bolón-Canedo, A. Alonso-Betanzos and J. J. del Coz, "An
+           analysis of quantification methods based on matching distributions", 2019 (as cited by quantificationlib).
 
     Examples
     --------
@@ -50,7 +50,7 @@ class EDy(MatchingQuantifier):
 
     about: ClassVar[About] = About(
         "matching",
-        "Kawakubo et al. (2016); Castaño et al. (2023)",
+        "Kawakubo et al. (2016); Castaño et al. (2019)",
         "any",
         "posteriors",
         "O(k^2 log m) an instance, once; O(n k) a bag",
@@ -81,8 +81,8 @@ class CvMy(AggregativeQuantifier):
 
     References
     ----------
-    .. [1] A. Castaño, J. Alonso, P. González and J. J. del Coz, "An equivalence analysis of binary quantification
-           methods", AAAI 2023.
+    .. [1] A. Castaño, L. Morán-Fernández, J. Alonso, V. Bolón-Canedo, A. Alonso-Betanzos and J. J. del Coz, "An
+           analysis of quantification methods based on matching distributions", 2019 (as cited by quantificationlib).
 
     Examples
     --------
@@ -93,7 +93,7 @@ class CvMy(AggregativeQuantifier):
     array([0.1, 0.3, 0.6])
     """
 
-    about: ClassVar[About] = About("matching", "Castaño et al. (2023)", "any", "posteriors", "O(n k (log n + k^2))")
+    about: ClassVar[About] = About("matching", "Castaño et al. (2019)", "any", "posteriors", "O(n k (log n + k^2))")
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         k = len(self.classes_)
@@ -256,8 +256,8 @@ class QUANTy(_OfScores):
 
     References
     ----------
-    .. [1] A. Castaño, J. Alonso, P. González and J. J. del Coz, "An equivalence analysis of binary quantification
-           methods", AAAI 2023.
+    .. [1] A. Castaño, P. González, J. Alonso, P. Pérez and J. J. del Coz, quantificationlib 0.1.2 (software), which
+           names no publication of it.
 
     Examples
     --------
@@ -267,7 +267,7 @@ class QUANTy(_OfScores):
     array([0.25, 0.75])
     """
 
-    about: ClassVar[About] = About("matching", "Castaño et al. (2023)", "two", "posteriors", "O(n log n)")
+    about: ClassVar[About] = About("matching", "Castaño et al., quantificationlib", "two", "posteriors", "O(n log n)")
 
     allowed_values: ClassVar[Constraints] = {"quantiles": whole(1)}
 
