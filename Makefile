@@ -42,6 +42,7 @@ layers: .venv/.dev
 
 # One thread per process, because threads of several processes would wait for each other: half the time. With worksteal
 # a process runs neighbouring tests, so that it makes fewer fixtures. Processes that tests start share compiled modules.
+# Three processes on two cores: tests of Ray, Spark, the service and the browser wait a good part of their time.
 unit: .venv/.dev
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses=3 --dist=worksteal --cov --cov-report=term-missing:skip-covered
 

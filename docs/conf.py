@@ -29,13 +29,11 @@ extensions = [
     "extensions.native_math",
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "gallery", "extensions", "auto_gallery/*.ipynb", "auto_gallery/*.py", "Thumbs.db"]
-templates_path = ["_templates"]
-nitpicky = False
+exclude_patterns = ["_build", "gallery", "extensions", "auto_gallery/*.ipynb", "auto_gallery/*.py"]
 default_role = "py:obj"
 suppress_warnings = ["config.cache"]  # settings of the gallery contain functions
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "substitution"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
 myst_dmath_double_inline = True
 

@@ -32,7 +32,7 @@ def spark():
 def test_partitions_in_any_order_one_repeated_and_one_worker_killed_give_the_same_digits(
     spark, corpus, expected, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(spark_sql, "WAVE", 100)  # fewer tasks: each takes a while to start
+    monkeypatch.setattr(spark_sql, "WAVE", 100)  # one job: each takes a while to start
     work = KillOnce(corpus.work, corpus.partitions[64][20].id, tmp_path / "killed")
     found = corpus.by_layout(run_spark(work, corpus.all_partitions(), workers=1))
     assert (tmp_path / "killed").exists()
