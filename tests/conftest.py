@@ -44,6 +44,11 @@ def pytest_make_collect_report(collector):
         coverage.start()
 
 
+def pytest_make_parametrize_id(val, argname):
+    """Bytes are no name: those of a packed file contain the time, and every process must collect the same names."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(items):
     """Coverage makes a test that is not array arithmetic take half as long again: trace what adds to it.
 

@@ -233,7 +233,7 @@ def _variance(
     rest = (vectors * np.maximum(values, 0)) @ vectors.T
     variance = learned + np.einsum("fc,cd,fd->f", gradient, rest, gradient)
     by_label = class_covariances(known[0], bag, prevalences)
-    inverse = np.linalg.pinv(by_label.sum(axis=0), hermitian=True)
+    inverse = np.linalg.pinv(by_label.sum(axis=0), rcond=1e-10, hermitian=True)  # rows sum to 0
     slopes = _slopes(table)
     # The sums of rows are the prevalences, whose error is counted above: chance is what they leave open.
     left = slopes - (np.einsum("jcd,fdj->fc", by_label, slopes) @ inverse)[:, :, None]

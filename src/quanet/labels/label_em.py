@@ -65,7 +65,7 @@ def calibration_errors(quantifier: Quantifier) -> FloatArray:
     centred = features - np.einsum("mc,mcd->md", posteriors, features)[:, None]
     information = np.einsum("mc,mcd,mce->de", posteriors, centred, features)
     centre = np.eye(k) - 1 / k
-    covariance = np.linalg.pinv(information, hermitian=True)
+    covariance = np.linalg.pinv(information, rcond=1e-10, hermitian=True)  # all β may move together
     covariance[1:, 1:] -= centre @ np.diag(1 / np.maximum(count(codes, k), 1)) @ centre
     values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-12
