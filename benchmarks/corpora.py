@@ -67,7 +67,7 @@ def plan(given: argparse.Namespace) -> list[Run]:
     for groups in (10, 100_000):
         runs += [Run(1_000_000, groups, engine, 2) for engine in ("exact", "local")]
     runs += [Run(rows, groups, "local", 2) for rows in (100_000, 10_000_000) for groups in GROUPS]
-    runs.append(Run(10_000_000, 1000, "local", 1, 1))
+    runs += [Run(3_000_000, 1000, "local", 1, 1), *(Run(3_000_000, 1000, engine, 2) for engine in ("local", *engines))]
     # With fewer rows no group is above the cap.
     return runs + [Run(10_000_000, groups, "exact", 2) for groups in (1000, 10)]
 
@@ -232,7 +232,7 @@ def main() -> None:
     runner.add_argument("--base", type=Path, help="src folder of an earlier version")
     texts = verbs.add_parser("texts", help="only generate the texts")
     texts.add_argument("folder", type=Path)
-    texts.add_argument("--rows", type=int, nargs="+", default=[TINY, 100_000, 1_000_000, 10_000_000])
+    texts.add_argument("--rows", type=int, nargs="+", default=[TINY, 100_000, 1_000_000, 3_000_000, 10_000_000])
     table = verbs.add_parser("table", help="write the results")
     table.add_argument("folder", type=Path)
     table.add_argument("--output", "-o", type=Path, default=Path("corpora.md"))

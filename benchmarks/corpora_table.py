@@ -14,6 +14,7 @@ from quanet.report.charts.canvas import TEXT, TICK, WIDTH, colour, sized_figure,
 
 TINY = 2000  # rows of the runs that show the time of a start
 LEAST = 3.0  # seconds without start that say something about the rate
+SLOPE = (1_000_000, 3_000_000)  # rows of the runs whose difference does not depend on the start
 BILLION, CORES = 1e9, 100
 CAPS = {10: 104_857, 1000: 1048, 100_000: 256}  # rows of a group that are all kept, by the number of groups
 LIMITS = {False: "<= 1e-12", True: "<= .0005"}
@@ -39,9 +40,10 @@ an interval from another local run, and of any estimate from the exact one. Answ
 differences below 1e-6 do not show here. *Covered*: 95 % intervals of groups that contain the true share of the second
 class. *Error*: the mean difference of the estimate from it.
 
-{repeats} The start of the same command varies by a few seconds, so ratios of times without start at
-1,000,000 rows are rough, above all those of Ray and Spark, which take longest to start. With up to 1,000,000 rows no
-group is above the cap; [summaries](summaries.md) compares groups above it with all rows.
+{repeats} The start of the same command varies by a few seconds, and that of 2,000 rows in 10 groups is not
+that of many rows in 1,000 groups. Engines and processes are therefore compared by what 2,000,000 further rows cost:
+the difference of the same command for 3,000,000 and 1,000,000 rows. With up to 1,000,000 rows no group is above the
+cap; [summaries](summaries.md) compares groups above it with all rows.
 
 ![Time and peak memory by rows.](../../docs/corpora.png)
 
@@ -144,16 +146,15 @@ def required_lines(found: pd.DataFrame) -> list[str]:
 
     rows = 1_000_000 if (found["rows"] == 1_000_000).any() else int(found["rows"].max())
     groups = 1000 if (found["groups"] == 1000).any() else int(found["groups"].max())
-    # Two processes load the model twice at 2,000 rows, too, so their start is no measure of what one process needs.
-    before, alone, two = (one(rows, groups, *run, "rate") for run in (("base", 1), ("local", 1), ("local", 2)))
+    before, alone = (one(rows, groups, *run, "rate") for run in (("base", 1), ("local", 1)))
     at = f"{rows:,} rows in {groups:,} groups"
     add(f"rows per second on one core, compared with those before, {at}", ">= .9", "{:.2f}", ratio(alone, before))
-    slopes = [_slope(found, groups, workers) for workers in (1, 2)]
-    between = f"{groups:,} groups, between 1,000,000 and 10,000,000 rows"
-    add(f"the same with two local processes, compared with one, {between}", ">= 1.7", "{:.2f}", ratio(*slopes))
+    two, between = _slope(found, groups, "local", 2), f"{groups:,} groups, from {SLOPE[0]:,} to {SLOPE[1]:,} rows"
+    single = _slope(found, groups, "local", 1)
+    add(f"the same with two local processes, compared with one, {between}", ">= 1.7", "{:.2f}", ratio(single, two))
     for engine in ("ray", "spark"):
-        time = ratio(two, one(rows, groups, engine, 2, "rate"))
-        add(f"time of {NAMES[engine]} compared with two local processes, without start", "<= 1.25", "{:.2f}", time)
+        time = ratio(_slope(found, groups, engine, 2), two)
+        add(f"time of {NAMES[engine]} compared with two local processes, {between}", "<= 1.25", "{:.2f}", time)
     for number in sorted(set(found["groups"])):
         peaks = [one(size, number, "local", 2, "largest") for size in (10_000_000, 1_000_000)]
         what = f"peak memory of 10,000,000 rows compared with 1,000,000, {number:,} groups"
@@ -171,10 +172,10 @@ def required_lines(found: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _slope(found: pd.DataFrame, groups: int, workers: int) -> float | None:
-    """Seconds per row between the two largest runs of so many local processes, which the start does not change."""
-    mine = found[(found["engine"] == "local") & (found["groups"] == groups) & (found["workers"] == workers)]
-    part = mine[mine["rows"] >= 1_000_000].sort_values("rows").tail(2)
+def _slope(found: pd.DataFrame, groups: int, engine: str, workers: int) -> float | None:
+    """Seconds per row between two runs of an engine, which the start does not change."""
+    mine = found[(found["engine"] == engine) & (found["groups"] == groups) & (found["workers"] == workers)]
+    part = mine[mine["rows"].isin(SLOPE)].sort_values("rows")
     return None if len(part) < 2 else float(part["seconds"].diff().iloc[-1] / part["rows"].diff().iloc[-1])
 
 

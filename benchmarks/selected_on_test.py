@@ -14,7 +14,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from quanet import QuaNet
-from quanet.nn.batches import BagPool
+from quanet.nn.bag_pools import BagPool
 from quanet.simplex import encode
 
 

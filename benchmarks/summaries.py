@@ -29,9 +29,8 @@ from sklearn.linear_model import LogisticRegression
 import quanet
 from quanet import bags
 from quanet.data.instances import InputColumns, Inputs
-from quanet.state.batch_reader import BatchReader, BatchRows
+from quanet.state.batch_reader import BatchReader, BatchRows, own_likelihoods
 from quanet.state.layout import Layout
-from quanet.state.own_likelihoods import own_likelihoods
 from quanet.state.state import State
 from quanet.state.state_reading import reading_of
 from quanet.uncertainty.closed_form import closed_form_of

@@ -9,11 +9,14 @@ from _pytest.doctest import DoctestModule
 from coverage import Coverage
 from hypothesis import settings
 
+from tests.untraced import untrace_libraries
+
 # A process of the suite imports this before coverage starts, which would trace every line of these in vain.
 if "PYTEST_XDIST_WORKER" in os.environ:
     for name in ("torch", "sklearn.ensemble", "scipy.stats", "matplotlib.figure", "numba", "skops.io", "typer", "ray"):
         with suppress(ImportError):
             import_module(name)
+    untrace_libraries()
 
 from quanet.drift.scale import without_drift
 

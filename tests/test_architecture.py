@@ -136,8 +136,8 @@ def test_private_members_stay_private():
     assert set(waivers) <= {"tree_checks.py"}
 
 
-def run(code):
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+def run(code, *arguments):
+    return subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def test_importing_quanet_imports_nothing_heavy():
@@ -176,6 +176,24 @@ def test_help_needs_no_torch():
     assert "QuaNet" in left_out.split()
     assert "class EMQ" in said
     assert "class QuaNet" not in said
+
+
+READS_WITH = """
+import sys
+from quanet.engines.model_files import ModelFiles
+quantifier = ModelFiles.of(sys.argv[1], travel=False).quantifier()
+quantifier.predict(["a good one", "so bad"])
+print("torch" in sys.modules)
+"""
+
+
+def test_a_worker_imports_torch_only_for_a_network_that_is_used(tmp_path):
+    texts = [f"{word} {thing}" for thing in range(20) for word in ("good", "bad")]
+    quantifier = quanet.QuaNet(cv=2, max_epochs=1, device="cpu", random_state=0).fit(texts, ["pos", "neg"] * 20)
+    for corrects in (False, True):
+        quantifier.corrects_ = corrects
+        quanet.save(quantifier, tmp_path / str(corrects))
+        assert run(READS_WITH, tmp_path / str(corrects)).split() == [str(corrects)]
 
 
 def test_every_public_name_exists_and_is_listed_once():

@@ -40,8 +40,8 @@ def test_the_modern_plan_can_be_read():
 
 def test_the_variant_that_peeks_selects_on_bags_of_test_rows_and_the_papers_does_not(monkeypatch):
     monkeypatch.syspath_prepend(str(PLANS))
-    from quanet.nn import quanet as estimator
-    from quanet.nn.loop import Epoch
+    from quanet.nn import correction
+    from quanet.nn.recipes import Epoch
     from selected_on_test import SelectedOnTest
 
     seen = {}
@@ -50,7 +50,7 @@ def test_the_variant_that_peeks_selects_on_bags_of_test_rows_and_the_papers_does
         seen[name] = [batch[-1].shape[0] for batch in valid], valid[0][0]
         yield Epoch(0, 0.0, 0.0, True)
 
-    monkeypatch.setattr(estimator, "train", train)
+    monkeypatch.setattr(correction, "train", train)
     X, y = quanet.Gaussians().draw([0.5, 0.5], 200, rng=0)
     posteriors = quanet.Gaussians().posteriors(X, [0.5, 0.5])
     test = posteriors[::-1] * [0.5, 1.5] / (posteriors[::-1] * [0.5, 1.5]).sum(axis=1, keepdims=True)

@@ -24,6 +24,8 @@ MODULE_OF = {
     for alias in node.names
 }
 
+NETWORKS = "quanet.nn."
+
 __all__ = ["__version__", *sorted(MODULE_OF)]  # noqa: PLE0604
 
 
@@ -31,6 +33,8 @@ def __getattr__(name: str) -> object:
     if name not in MODULE_OF:
         raise AttributeError(f"module 'quanet' has no attribute {name!r}")
     try:
+        if MODULE_OF[name].startswith(NETWORKS):
+            import_module("torch")  # at once: a model that was saved may do without it, a new one does not
         module = import_module(MODULE_OF[name])
     except ModuleNotFoundError as error:
         if error.name != "torch":
@@ -50,5 +54,5 @@ def __dir__() -> list[str]:
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
-        return [name for name in __all__ if not MODULE_OF.get(name, "").startswith("quanet.nn.")]
+        return [name for name in __all__ if not MODULE_OF.get(name, "").startswith(NETWORKS)]
     return __all__

@@ -1,5 +1,6 @@
-"""Array types for signatures; checks of rows and of weights."""
+"""Array types for signatures; rows that stand for several instances; checks of rows and of weights."""
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,22 @@ IntArray: TypeAlias = NDArray[np.intp]
 LabelArray: TypeAlias = NDArray[Any]
 
 LARGEST_WEIGHT = 1e150  # so that squares are finite
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merged:
+    """Rows of a pool that stand for several instances each (`quanet.state`).
+
+    Attributes
+    ----------
+    counts : (N,) instances that each row stands for.
+    squares : (N,) sums of their squared weights; equal to `counts` if all instances count alike.
+    noise : (N,) if rows are a random sample of a bag, the variance of its shares that this adds, relative to p (1 - p).
+    """
+
+    counts: IntArray
+    squares: FloatArray
+    noise: FloatArray
 
 
 def check_weights(weights: ArrayLike, n: int | None = None) -> FloatArray:

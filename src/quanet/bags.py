@@ -1,14 +1,14 @@
 """Bags: sets of instances of a pool, as row numbers, and their prevalences."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, IntArray, LabelArray, check_weights
+from quanet.arrays import FloatArray, IntArray, LabelArray, Merged, check_weights
 from quanet.errors import InvalidBags
-from quanet.simplex import check_prevalences, row_places, spread_counts, whole_counts
+from quanet.simplex import check_prevalences, row_keys, spread_in_order, whole_counts
 
 CHUNK = 2**18  # numbers gathered at a time: two megabytes fit into the cache of a core
 REPEATS = 4  # instances of a bag without weights for each instance with a weight
@@ -16,21 +16,7 @@ MERGED_REPEATS = 32  # for each row that stands for several instances
 LEAST_REPEATED = 1000  # instances of a bag without weights, so that the weights of few instances are precise
 MOST_REPEATED = 2**20  # instances that weights may add to a bag
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Merged:
-    """Rows of a pool that stand for several instances each (`quanet.state`).
-
-    Attributes
-    ----------
-    counts : (N,) instances that each row stands for.
-    squares : (N,) sums of their squared weights; equal to `counts` if all instances count alike.
-    noise : (N,) if rows are a random sample of a bag, the variance of its shares that this adds, relative to p (1 - p).
-    """
-
-    counts: IntArray
-    squares: FloatArray
-    noise: FloatArray
+RowKeys = Callable[[], list[FloatArray]]
 
 
 class Bags:
@@ -151,14 +137,13 @@ class Bags:
 
     def take(self, positions: IntArray) -> "Bags":
         """The bags at the given positions, with their labels."""
-        every = self.members
-        prevalences = None if self._prevalences is None else self._prevalences[positions]
+        every, prevalences = self.members, None if self._prevalences is None else self._prevalences[positions]
         members = [every[at] for at in positions.tolist()]
         return Bags(members, prevalences, self.labels[positions], weights=self.weights, merged=self.merged)
 
     def joined(self) -> "Bags":
         """One bag of the instances of all bags."""
-        return Bags([self.flat], labels=["all"], weights=self.weights, merged=self.merged)
+        return Bags(self.flat[None], labels=["all"], weights=self.weights, merged=self.merged)
 
     @property
     def members(self) -> list[IntArray]:
@@ -239,22 +224,31 @@ class Bags:
         [[1.0, 0.0], [0.25, 0.75]]
         """
         self.check_pool(len(codes))
-        cells = self.owners * k + codes[self.flat]
-        counts = np.bincount(cells, self.relative_weights, minlength=len(self) * k).reshape(len(self), k)
+        ends, counts = np.cumsum(self.lengths), np.empty((len(self), k))
+        weights = None if self.weights is None else self.relative_weights
+        for some in self._neighbours():
+            rows = slice(ends[some[0]] - self.lengths[some[0]], ends[some[-1]])
+            cells = np.repeat(np.arange(len(some)) * k, self.lengths[some]) + codes[self.flat[rows]]
+            found = np.bincount(cells, None if weights is None else weights[rows], minlength=len(some) * k)
+            counts[some] = found.reshape(-1, k)
         return counts / counts.sum(axis=1, keepdims=True)
 
-    def unweighted(self, rows: FloatArray, sizes: IntArray | None = None, places: IntArray | None = None) -> "Bags":
+    def _neighbours(self) -> list[IntArray]:
+        """Positions of neighbouring bags, some at a time, because what follows from their rows needs much memory."""
+        return np.split(np.arange(len(self)), np.flatnonzero(np.diff(np.cumsum(self.lengths) // CHUNK)) + 1)
+
+    def unweighted(self, rows: FloatArray, sizes: IntArray | None = None, keys: RowKeys | None = None) -> "Bags":
         """Bags without weights, in which each instance occurs as often as its weight says.
 
-        So every method estimates shares of weights. Small whole weights are repeated exactly. Others are rounded so
-        that each bag keeps its distribution of rows: along the instances sorted by their rows, the rounding errors
-        cancel. So the result does not depend on the order of the instances.
+        So every method estimates shares of weights. Small whole weights are repeated exactly. Others are rounded along
+        the instances sorted by their rows, where rounding errors cancel: each bag keeps its distribution of rows, and
+        the result does not depend on the order of the instances.
 
         Parameters
         ----------
         rows : (N, d) of the pool.
         sizes : (b,) of the result. None means several times as many instances as there are with a weight above 0.
-        places : (N,) `row_places`, if known.
+        keys : returns `row_keys` of the pool, if several calls share them.
 
         Examples
         --------
@@ -265,34 +259,29 @@ class Bags:
             return self
         self.check_pool(len(rows))
         weights = np.ones(len(rows)) if self.weights is None else self.weights
-        place = row_places(rows, self.weights) if places is None else places
         members: list[IntArray] = [self.flat] * len(self)
+        repeats = REPEATS if self.merged is None else MERGED_REPEATS
         for positions, matrix in self.by_size():
-            of_bags, order, counts = weights[matrix], np.argsort(place[matrix], axis=1), np.empty_like(matrix)
-            repeats, n = REPEATS if self.merged is None else MERGED_REPEATS, (of_bags > 0).sum(axis=1)
+            of_bags = weights[matrix]
+            n = (of_bags > 0).sum(axis=1)
             most = np.minimum(np.maximum(repeats * n, LEAST_REPEATED), n + MOST_REPEATED)  # to round weights, bounded
             most = most if sizes is None else sizes[positions]
-            sorted_counts = spread_counts(np.take_along_axis(of_bags, order, axis=1), most)
-            np.put_along_axis(counts, order, sorted_counts, axis=1)
-            if sizes is None:
-                counts = np.where(*whole_counts(of_bags, most, MOST_REPEATED), counts)
+            exact, counts = whole_counts(of_bags, most, MOST_REPEATED)
+            exact &= sizes is None
+            if not exact.all():
+                by = [key[matrix[~exact]] for key in (row_keys(rows) if keys is None else keys())]
+                counts[~exact] = spread_in_order(of_bags[~exact], most[~exact], by)
             ends = np.cumsum(counts.sum(axis=1))[:-1]
             for at, bag in zip(positions.tolist(), np.split(np.repeat(matrix, counts.ravel()), ends), strict=True):
                 members[at] = bag
         return Bags(members, self._prevalences, self.labels, len(rows))
 
     def gather(self, rows: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Positions (g,) and rows (g, n, d) of the bags, a bounded number of them at a time.
-
-        An instance with a weight is repeated (`unweighted`).
-        """
+        """Positions (g,) and rows (g, n, d) of the bags, a bounded number at a time; those of `unweighted` bags."""
         self.check_pool(len(rows))
-        places, blocks = None, [np.arange(len(self))]
-        if self.weights is not None:  # some bags at a time, because repeated rows need much memory
-            places = row_places(rows, self.weights)
-            blocks = np.split(blocks[0], np.flatnonzero(np.diff(np.cumsum(self.lengths) // CHUNK)) + 1)
-        for some in blocks:
-            bags = self if places is None else self.take(some).unweighted(rows, places=places)
+        keys = cache(lambda: row_keys(rows))
+        for some in [np.arange(len(self))] if self.weights is None else self._neighbours():
+            bags = self if self.weights is None else self.take(some).unweighted(rows, keys=keys)
             for positions, matrix in bags.by_size():
                 together = max(1, CHUNK // (matrix.shape[1] * max(1, rows.shape[1])))
                 for start in range(0, len(positions), together):

@@ -178,24 +178,20 @@ def to_counts(prevalences: FloatArray, n: int) -> IntArray:
 def draw_bags(codes: IntArray, counts: IntArray, rng: np.random.Generator) -> IntArray:
     """Positions (b, n) of instances of classes (m,), drawn with replacement to give the class counts (b, k)."""
     sizes = count(codes, counts.shape[1])
-    owner = (np.arange(counts[0].sum()) >= counts.cumsum(axis=1)[:, :, None]).sum(axis=1)
-    within = (rng.random(owner.shape) * sizes[owner]).astype(np.intp)
-    return np.asarray(np.argsort(codes, kind="stable")[(np.cumsum(sizes) - sizes)[owner] + within])
+    size, first = (np.repeat(np.tile(each, len(counts)), counts.ravel()) for each in (sizes, np.cumsum(sizes) - sizes))
+    within = (rng.random(len(size)) * size).astype(np.intp)
+    return np.argsort(codes, kind="stable").take(first + within).reshape(len(counts), -1)
 
 
-def row_places(rows: FloatArray, weights: FloatArray | None) -> IntArray:
-    """The place (n,) of each row when sorted by its largest column, then by its largest and smallest number and weight.
+def row_keys(rows: FloatArray) -> list[FloatArray]:
+    """Keys (n,) for `np.lexsort`, by which rows are sorted by their largest column, its number, and their smallest one.
 
     Examples
     --------
-    >>> row_places(np.array([[0.1, 0.9], [0.2, 0.8], [0.6, 0.4]]), None)
+    >>> np.lexsort(row_keys(np.array([[0.1, 0.9], [0.2, 0.8], [0.6, 0.4]])))
     array([2, 1, 0])
     """
-    places = np.arange(len(rows))
-    if rows.shape[1]:
-        by = [rows.min(axis=1), rows.max(axis=1), rows.argmax(axis=1)]
-        places[np.lexsort(by if weights is None else [weights, *by])] = np.arange(len(rows))
-    return places
+    return [rows.min(axis=1), rows.max(axis=1), rows.argmax(axis=1)] if rows.shape[1] else []
 
 
 def spread_counts(weights: FloatArray, totals: IntArray) -> IntArray:
@@ -211,6 +207,14 @@ def spread_counts(weights: FloatArray, totals: IntArray) -> IntArray:
     reached = weights.cumsum(axis=-1)
     edges = np.floor(reached * (totals[:, None] / reached[:, -1:]) + 0.5).astype(np.intp)
     return np.diff(edges, axis=-1, prepend=0)
+
+
+def spread_in_order(weights: FloatArray, totals: IntArray, keys: list[FloatArray]) -> IntArray:
+    """`spread_counts` along the weights sorted by keys (b, n), the last one first: (b, n), (b,) -> (b, n)."""
+    order = np.lexsort([weights, *keys], axis=-1)
+    found = np.empty_like(order)
+    np.put_along_axis(found, order, spread_counts(np.take_along_axis(weights, order, axis=-1), totals), axis=-1)
+    return found
 
 
 def one_hot(posteriors: FloatArray) -> FloatArray:
@@ -234,4 +238,4 @@ def whole_counts(weights: FloatArray, most: IntArray, limit: int) -> tuple[BoolA
     unit = np.where(whole, np.gcd.reduce(np.where(whole[:, None], weights, 0).astype(np.intp), axis=1), least)
     counts = np.minimum(np.rint(weights / unit[:, None]), most[:, None] + 1.0)
     exact = (np.abs(weights - counts * unit[:, None]) <= 1e-9 * weights).all(axis=1) & (counts.sum(axis=1) <= most)
-    return exact[:, None], counts.astype(np.intp)
+    return exact, counts.astype(np.intp)

@@ -56,7 +56,7 @@ def test_ctrl_c_does_not_make_half_a_training_a_model(files, tmp_path):
         "    print('training', flush=True)\n"
         "    time.sleep(60)\n"
         "    yield\n"
-        "import quanet.nn.quanet as e; e.train = epochs\n"
+        "import quanet.nn.correction as e; e.train = epochs\n"
         "from quanet.cli.main import run; run()"
     )
     with start("fit", files / "train.csv", "-o", tmp_path / "model", code=code) as process:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from quanet import EMQ, Bags, Gaussians, diagnose
-from quanet.bags import Merged
+from quanet.arrays import Merged
 from quanet.diagnostics.exposure import carriers_of_half, is_dominated, weights_findings
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from quanet import CC, EMQ, PACC, Gaussians, predict_accuracy
-from quanet.bags import Merged
+from quanet.arrays import Merged
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidSetting
-from quanet.evaluation.label_errors import rake
+from quanet.evaluation.label_errors import learn_label_errors, rake
+from quanet.uncertainty.relearning import REPLICATES, as_full_fit
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +130,16 @@ def test_the_table_and_the_text(found):
 def test_raking_keeps_the_odds_ratio():
     table = rake(np.array([[0.4, 0.1], [0.2, 0.3]]), np.array([0.6, 0.4]), np.array([0.3, 0.7]))
     assert table[0, 0] * table[1, 1] / (table[0, 1] * table[1, 0]) == pytest.approx(6)
+
+
+def test_every_resample_has_the_quantifier_that_learned_from_it(fitted):
+    full, known = as_full_fit(fitted), learn_label_errors(fitted)[1:]
+    held_out = full.held_out_.doubles()
+    resamples = held_out.resamples(np.random.default_rng(0), REPLICATES, posteriors=True)
+    for one, resampled in zip(known, resamples, strict=True):
+        np.testing.assert_array_equal(one.codes, resampled.codes)
+        relearned = full.relearn(resampled.inputs, resampled.codes)
+        bag = held_out.inputs[:50]
+        np.testing.assert_array_equal(
+            one.quantifier.aggregate(one.quantifier.rows(bag)), relearned.aggregate(relearned.rows(bag))
+        )

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from quanet import CC, EMQ, Gaussians, Monitor, load, save
-from quanet.bags import Merged
+from quanet.arrays import Merged
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 
 SOURCE = Gaussians()

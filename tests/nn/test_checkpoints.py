@@ -32,7 +32,7 @@ SMALL = Recipe(bags=5, sizes=(20, 50), batches=3, stop_sizes=(50, 50), stop_batc
 @pytest.fixture(autouse=True)
 def small_epochs(monkeypatch):
     monkeypatch.setitem(RECIPES, "residual", SMALL)
-    monkeypatch.setattr("quanet.nn.quanet.GROUPS", SMALL.groups)
+    monkeypatch.setattr("quanet.nn.correction.GROUPS", SMALL.groups)
     monkeypatch.setitem(RECIPES, "paper", replace(SMALL, groups=None))
 
 
@@ -98,10 +98,10 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_that_goes_on(rows, tmp_pat
         import os, signal
         from quanet import Gaussians, QuaNet
         from quanet.nn import recipes
-        from quanet.nn import quanet as estimator
+        from quanet.nn import correction
         from quanet.nn.checkpoints import Checkpoint
-        estimator.RECIPES["residual"] = recipes.{SMALL!r}
-        estimator.GROUPS = {SMALL.groups}
+        correction.RECIPES["residual"] = recipes.{SMALL!r}
+        correction.GROUPS = {SMALL.groups}
         write = Checkpoint.write
         def write_and_die(self, *arguments):
             write(self, *arguments)

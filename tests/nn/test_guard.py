@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quanet.nn.batches import BagPool
+from quanet.nn.bag_pools import BagPool
 from quanet.nn.guard import compare, judge
 from quanet.simplex import prevalence_of
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from quanet.nn.loop import Epoch, fit_epoch, mean_loss, train
+from quanet.nn.loop import fit_epoch, mean_loss, train
+from quanet.nn.recipes import Epoch
 
 ONE = torch.ones(1)
 

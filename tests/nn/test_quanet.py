@@ -21,8 +21,9 @@ from quanet import (
     evaluate,
 )
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
-from quanet.nn import quanet as estimator
-from quanet.nn.batches import BagPool, base_estimate, pooled_inputs, training_batches
+from quanet.nn import correction
+from quanet.nn.bag_pools import BagPool, base_estimate, pooled_inputs
+from quanet.nn.batches import training_batches
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
 from quanet.nn.statistics import Statistics
 from quanet.simplex import smooth
@@ -36,9 +37,9 @@ ROWS = np.hstack([SOURCE.posteriors(X, [0.6, 0.4]), X])
 @pytest.fixture
 def small(monkeypatch):
     """Recipes of a few small batches, so that a fit takes a moment."""
-    for name, recipe in estimator.RECIPES.items():
+    for name, recipe in correction.RECIPES.items():
         tiny = replace(recipe, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
-        monkeypatch.setitem(estimator.RECIPES, name, tiny)
+        monkeypatch.setitem(correction.RECIPES, name, tiny)
 
 
 @pytest.mark.same_lines
@@ -171,7 +172,7 @@ def test_bags_of_the_papers_network_are_read_together_to_the_same_end(small, mon
     bags = Bags([rng.integers(300, size=n) for n in (1, 30, 30, 7, 30)])
     one_by_one = np.array([quantifier.predict(rows[bag]) for bag in np.split(bags.flat, np.cumsum(bags.sizes)[:-1])])
     np.testing.assert_allclose(quantifier.predict_bags(rows, bags), one_by_one, atol=1e-12)
-    monkeypatch.setitem(estimator.AT_A_TIME, "cpu", 1)
+    monkeypatch.setitem(correction.AT_A_TIME, "cpu", 1)
     np.testing.assert_allclose(quantifier.predict_bags(rows, bags), one_by_one, atol=1e-12)
     with pytest.raises(InvalidBags, match="outside the pool"):
         quantifier.predict_bags(rows[:5], bags)
@@ -198,6 +199,20 @@ def test_without_a_gain_the_answer_is_the_base_estimate(small):
     assert not quantifier.corrects_
     rows = quantifier.represent(ROWS[:80])
     np.testing.assert_allclose(quantifier.aggregate(rows), base_estimate(rows[None, :, :2], quantifier.statistics_)[0])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_bags_that_share_rows_have_the_estimates_of_each_alone_to_the_last_bit(small, k):
+    source = Gaussians(k=k)
+    X, y = source.draw(np.full(k, 1 / k), 400, rng=0)
+    rows = np.hstack([source.posteriors(X, np.full(k, 1 / k)), X])
+    quantifier = QuaNet("precomputed", max_epochs=1, device="cpu", random_state=0).fit(rows, y)
+    quantifier.corrects_ = False
+    bags = Bags([np.random.default_rng(n).integers(400, size=n) for n in (1, 30, 301, 301, 7)])
+    for dtype in (np.float64, np.float32):
+        pool = quantifier.represent(rows).astype(dtype)
+        alone = [quantifier.aggregate(pool[bag]) for bag in bags.members]
+        np.testing.assert_array_equal(quantifier.aggregate_bags(pool, bags), alone)
 
 
 def test_a_few_instances_can_show_nothing(small):
@@ -235,7 +250,7 @@ def test_one_epoch_trains(small, monkeypatch):
             super().__init__(width)
             first_weights.append(next(self.parameters()).detach().clone())
 
-    monkeypatch.setattr(estimator, "PaperNetwork", Watched)
+    monkeypatch.setattr(correction, "PaperNetwork", Watched)
     quantifier = QuaNet.paper("precomputed", max_epochs=1, device="cpu", random_state=0).fit(ROWS, CODES)
     assert len(quantifier.history_) == 1
     assert not torch.allclose(next(quantifier.network_.parameters()).float(), first_weights[0])
@@ -304,7 +319,7 @@ def test_the_papers_network_is_for_two_classes():
 
 
 def test_an_interruption_keeps_the_best_so_far(small, monkeypatch):
-    real = estimator.train
+    real = correction.train
 
     def interrupted(*arguments, **options):
         epochs = real(*arguments, **options)
@@ -312,7 +327,7 @@ def test_an_interruption_keeps_the_best_so_far(small, monkeypatch):
         epochs.close()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimator, "train", interrupted)
+    monkeypatch.setattr(correction, "train", interrupted)
     with pytest.warns(QuanetWarning, match="interrupted after 1 epochs"):
         quantifier = QuaNet("precomputed", max_epochs=5, device="cpu", random_state=0).fit(ROWS, CODES)
     assert quantifier.predict(ROWS).sum() == pytest.approx(1)

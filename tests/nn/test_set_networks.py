@@ -30,7 +30,8 @@ from quanet import (
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.metrics import kullback_leibler_divergence, relative_absolute_error
 from quanet.nn import set_quantifier as sets
-from quanet.nn.batches import BagPool, row_batches
+from quanet.nn.bag_pools import BagPool
+from quanet.nn.batches import row_batches
 from quanet.nn.losses import LOSSES
 from quanet.nn.networks import GaussianLikelihoods, Histograms, SetNetwork
 

@@ -13,16 +13,18 @@ from quanet import ACC, EMQ, PACC, Bags, Gaussians, HDx, KDEyML
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
-from quanet.errors import InvalidData
+from quanet.errors import InvalidBags, InvalidData
 from quanet.state import arrow_file, kept_rows, kept_texts, layout
+from quanet.state.accumulator import Accumulator
 from quanet.state.arrow_file import from_bytes, load_state, save_state, to_bytes
 from quanet.state.batch_reader import BatchReader
 from quanet.state.fixed_point import FINE, LIMBS, FixedPoint
-from quanet.state.kept_rows import KeptRows, Rows
+from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.lattice import coarsest, lattice_cells
 from quanet.state.layout import Layout
-from quanet.state.state import Accumulator, State
+from quanet.state.single_rows import Rows
+from quanet.state.state import State
 from quanet.state.state_reading import reading_of
 
 INPUTS = InputColumns(features=("x0", "x1"))
@@ -47,7 +49,14 @@ def table():
 
 @pytest.fixture
 def small_cap(monkeypatch):
-    for name, value in {"SMOOTH_ROWS": 100, "OTHER_ROWS": 100, "ALL_SMOOTH_ROWS": 300, "ALL_OTHER_ROWS": 300}.items():
+    for name, value in {
+        "SMOOTH_ROWS": 100,
+        "OTHER_ROWS": 100,
+        "ALL_SMOOTH_ROWS": 300,
+        "ALL_OTHER_ROWS": 300,
+        "SAMPLED_ROWS": 100,
+        "ALL_SAMPLED_BYTES": 1,
+    }.items():
         monkeypatch.setattr(layout, name, value)
 
 
@@ -92,6 +101,29 @@ def test_partitions_in_any_order_and_twice_give_the_same_bytes(quantifier, table
         collected = Accumulator(states[0])
         for state in states[1:]:
             collected.add(state)
+        assert bytes_of([collected.state()]) == whole
+
+
+@pytest.mark.parametrize("cap", ["usual", "small"])
+@pytest.mark.parametrize(("pending", "parts"), [(0, 64), (0, 2), (3000, 64)])
+def test_states_that_arrive_one_by_one_give_the_same_bytes(
+    quantifier, table, request, monkeypatch, cap, pending, parts
+):
+    if cap == "small":
+        request.getfixturevalue("small_cap")
+    monkeypatch.setattr(Accumulator, "MOST_PENDING", pending)
+    monkeypatch.setattr(Accumulator, "MOST_PARTS", parts)
+    read, rng = reader(quantifier), np.random.default_rng(8)
+    whole = bytes_of([read(table, partition="whole")])
+    by_kind = [read(one, partition=kind) for kind, one in table.groupby("kind")]  # groups that others do not have
+    pieces = states_of(read, table, 12, rng)
+    several = State.merge(pieces[3:8])  # of more partitions than those before
+    for states in (by_kind, by_kind[::-1], [*pieces[:3], several, *pieces[8:]], [*pieces[:3], pieces[0], *pieces[3:]]):
+        collected = Accumulator()
+        for at, state in enumerate(states):
+            collected.add(state)
+            if at == 1:
+                collected.state(in_order=True)  # as a checkpoint
         assert bytes_of([collected.state()]) == whole
 
 
@@ -200,6 +232,18 @@ def test_features_are_sampled_by_their_hash_and_the_interval_is_wider(table):
     np.testing.assert_allclose(means, exact, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("small_cap")
+@pytest.mark.parametrize("method", [EMQ, HDx])
+def test_a_group_without_weight_is_named_above_the_cap_too(table, method):
+    quantifier = method().fit(*Gaussians().draw([0.5, 0.5], 600, rng=0))
+    table = table.assign(views=np.where(table["kind"] == "a", 0.0, 2.0).astype(object))
+    state = reader(quantifier, weight="views")(table, partition="1")
+    reading = reading_of(state, quantifier)
+    assert len(reading.codes) < len(table)
+    with pytest.raises(InvalidBags, match="All weights in bag 'a' are 0"):
+        quantifier.aggregate_bags(quantifier.rows(reading.instances.values), reading.bags())
+
+
 @pytest.fixture(scope="module")
 def three_classes():
     X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 600, rng=0)
@@ -228,14 +272,23 @@ def test_a_sample_has_the_scores_of_the_methods_own_likelihood(three_classes, mo
     assert 0 < interval.width.max() < 0.3
 
 
-def test_sums_of_a_sample_are_posteriors_at_fixed_prevalences():
-    rows = Layout(3, 3, (0.5, 0.25, 0.25), weighted=False, smooth=True)
+def test_sums_of_a_sample_are_posteriors_and_their_products_at_fixed_prevalences():
+    rows = Layout(3, 3, (0.5, 0.25, 0.25), weighted=False, smooth=False)
     posteriors = np.random.default_rng(0).dirichlet(np.ones(3), size=50)
     known = rows.control_variates(posteriors)
-    assert known.shape == (50, rows.controls)
+    assert known.shape == (rows.controls, 50)
     assert ((known >= 0) & (known <= 1)).all()
-    uniform = posteriors / np.array([0.5, 0.25, 0.25])
-    np.testing.assert_allclose(known[:, 6], uniform[:, 1] / uniform.sum(axis=1))
+    np.testing.assert_array_equal(known[:3], posteriors.T)
+    np.testing.assert_array_equal(known[3:6].argmax(axis=0), posteriors.argmax(axis=1))
+    equal = posteriors / np.array([0.5, 0.25, 0.25])
+    equal /= equal.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(known[7], equal[:, 0] * equal[:, 1])
+    skewed = equal * (np.array([0.0, 0.8, 0.0]) + 0.2 / 3)  # .8 of the way from the centre to the second class
+    np.testing.assert_allclose(known[21], (skewed[:, 1] / skewed.sum(axis=1)) ** 2)
+
+
+def test_a_method_that_reads_means_needs_no_other_sums():
+    assert Layout(3, 3, (0.5, 0.25, 0.25), weighted=False, smooth=True).controls == 6
 
 
 def test_how_many_rows_are_kept_falls_with_the_number_of_groups():
@@ -283,7 +336,7 @@ def test_a_file_is_complete_or_refused(quantifier, table, tmp_path, monkeypatch)
     monkeypatch.setattr(arrow_file, "VERSION", 1)
     save_state(state, path)
     monkeypatch.undo()
-    with pytest.raises(InvalidData, match=r"day\.arrow is a state of version 1; this quanet reads version 2\. Read"):
+    with pytest.raises(InvalidData, match=r"day\.arrow is a state of version 1; this quanet reads version 3\. Read"):
         load_state(path)
     with pytest.raises(InvalidData, match="is not a state"):
         from_bytes(b"text,label\n", "new.csv")

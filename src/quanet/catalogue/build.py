@@ -56,10 +56,8 @@ def find(kind: str, python_path: str | None = None) -> Callable[..., Any]:
 
 
 def _public(name: str) -> Any:
-    try:
-        return getattr(import_module(quanet.MODULE_OF[name]), name)
-    except ModuleNotFoundError:
-        return getattr(quanet, name)  # names the extra that is missing
+    getattr(quanet, name)  # names an extra that is missing; a module may have the same name
+    return getattr(import_module(quanet.MODULE_OF[name]), name)
 
 
 def _is_part(kind: type) -> bool:

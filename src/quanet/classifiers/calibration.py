@@ -37,6 +37,7 @@ METHODS = ("platt", "temperature", "bcts", "vector", "nbvs")
 MIN_POSTERIOR = 1e-9  # before taking logarithms; exact zeros are smoothed first (`zero_floor`)
 Loss = Callable[[FloatArray], tuple[float, FloatArray]]  # value and gradient at some parameters
 
+AT_A_TIME = 2**18  # numbers that are calibrated, so that memory is bounded
 TINY = 1e-12  # smallest posterior before taking logarithms; smaller ones count as zero
 MAX_PRIOR = 0.999  # largest fraction of the prior that zeros are mixed with
 RIDGE = 10.0  # penalty of squared weights of classifiers, relative to the cross-entropy of one instance
@@ -56,6 +57,15 @@ class Calibration:
 
     def __call__(self, posteriors: FloatArray) -> FloatArray:
         """Calibrate posteriors: (..., k) -> (..., k)."""
+        if posteriors.size <= AT_A_TIME:
+            return self._calibrated(posteriors)
+        rows = posteriors.reshape(-1, posteriors.shape[-1])
+        shares, step = np.empty(rows.shape), max(1, AT_A_TIME // rows.shape[1])
+        for start in range(0, len(rows), step):
+            shares[start : start + step] = self._calibrated(rows[start : start + step])
+        return shares.reshape(posteriors.shape)
+
+    def _calibrated(self, posteriors: FloatArray) -> FloatArray:
         clipped = _clipped(posteriors, self.floor)
         if self.method == "platt":
             shares = expit(self.scale * logit(clipped) + self.shift)

@@ -51,16 +51,23 @@ def read_files(
     engine : which processes read the tables; None: this one.
     save : where to save the state.
     """
+    from quanet.engines.processes import return_memory
     from quanet.state.arrow_file import save_state
-    from quanet.state.state_reading import reading_of
+    from quanet.state.state_reading import check_usable, reading_of
 
     size = data.source.size if data.source is not None and not data.states else None
     with progress(f"Reading {data.name}", size) as update:
         state = data.state(engine=engine, follow=_show_rows(update))
-    reading = reading_of(state, data.reader.quantifier, data.name)
-    note_rows(reading, state.rows, missing=missing)
+    written, rows = 0, state.rows
     if save is not None:
+        check_usable(state, data.name)
+        state = state.in_order()  # so that there is no second copy while it is written
+        return_memory()
         written = save_state(state, save)
+        return_memory()
+    reading = reading_of(state, data.reader.quantifier, data.name)
+    note_rows(reading, rows, missing=missing)
+    if save is not None:
         note(f"State: {save} ({written / 1e6:,.1f} MB)")
     return reading
 

@@ -117,6 +117,7 @@ def predict(
 
     quanet predict model days.arrow today.csv --by date:day --save-state days.arrow --force
     """
+    from quanet.engines.processes import return_memory
     from quanet.report.predict import summarize_shares
     from quanet.workflows.group_files import open_files
     from quanet.workflows.items import check_items, write_items
@@ -170,6 +171,8 @@ def predict(
             source.follow = update
             number = write_items(items, data.reader, source, reading, shares, keep=kept)
         note(f"Items: {items} ({number:,} rows)")
+    del reading
+    return_memory()
     if plot is not None:
         from quanet.report.charts import save_figure, trend_figure
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.bags import Bags
+from quanet.bags import CHUNK, Bags
 from quanet.drift.descriptions import Descriptions
 from quanet.simplex import count, project
 
@@ -50,13 +50,24 @@ class GroupDescriptions:
 
     def means(self, bags: Bags) -> "BagMeans":
         """Means of bags that consist of whole groups."""
-        pairs = bags.owners * len(self.sums) + self.owner[bags.flat]
-        pairs = np.unique(pairs[np.flatnonzero(np.diff(pairs, prepend=-1))])  # the rows of a group are neighbours
-        owners, groups = np.divmod(pairs, len(self.sums))
-        member = csr_matrix((np.ones(len(pairs)), (owners, groups)), shape=(len(bags), len(self.sums)))
-        totals, sums = np.asarray(member @ self.totals), np.asarray(member @ self.sums)
-        means = sums / totals[:, None]
+        owners, groups = self._pairs(bags)
+        member = csr_matrix((np.ones(len(owners)), (owners, groups)), shape=(len(bags), len(self.sums)))
+        totals, means = np.asarray(member @ self.totals), np.asarray(member @ self.sums)
+        means /= totals[:, None]
         return BagMeans.from_moments(means, member @ self.squares / totals, member @ self.squared_weights / totals**2)
+
+    def _pairs(self, bags: Bags) -> tuple[IntArray, IntArray]:
+        """Bags and the groups in them, each pair once."""
+        # The rows of a group are neighbours: only the first ones are compared with the bags, to need little memory.
+        ends = np.cumsum(bags.lengths)
+        firsts = [ends - bags.lengths]
+        for start in range(1, len(bags.flat), CHUNK):
+            some = self.owner[bags.flat[start - 1 : start + CHUNK]]
+            firsts.append(start + np.flatnonzero(some[1:] != some[:-1]))
+        at = np.unique(np.concatenate(firsts))
+        pairs = np.unique(np.searchsorted(ends, at, side="right") * len(self.sums) + self.owner[bags.flat[at]])
+        owners, groups = np.divmod(pairs, len(self.sums))
+        return owners, groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +106,7 @@ class BagMeans:
     @classmethod
     def from_moments(cls, means: FloatArray, squares: FloatArray, repeats: FloatArray) -> "BagMeans":
         """From mean descriptions (b, e), mean squared lengths (b,) and `repeats` (b,)."""
-        spreads = (squares - (means**2).sum(axis=1)) / np.maximum(1 - repeats, 1e-12)
+        spreads = (squares - np.einsum("be,be->b", means, means)) / np.maximum(1 - repeats, 1e-12)
         return cls(means, np.maximum(spreads, 0.0), repeats)
 
 
@@ -198,13 +209,14 @@ class Profile:
         system = np.block([[gram, np.ones((k, 1))], [np.ones((1, k)), np.zeros((1, 1))]])
         wanted = np.concatenate([bags.means @ self.means.T, np.ones((len(bags.means), 1))], axis=1)
         prevalences = project(np.linalg.solve(system, wanted.T).T[:, :k])
-        return prevalences, bags.means - prevalences @ self.means
+        excesses = prevalences @ self.means
+        return prevalences, np.subtract(bags.means, excesses, out=excesses)  # of many bags, they need much memory
 
     def _distances(self, excesses: FloatArray, by_chance: FloatArray) -> BagDistances:
         """Distances from excesses (b, e) and what chance contributes to their squares (b,), in all directions."""
         total, across = float(np.trace(self.covariance)), float(np.trace(self._across))
         by_chance = by_chance * (across / total)
-        distances = ((excesses**2).sum(axis=1) - by_chance) / total
+        distances = (np.einsum("be,be->b", excesses, excesses) - by_chance) / total
         return BagDistances(distances, self.noise / max(across, 1e-12) * by_chance, excesses)
 
 

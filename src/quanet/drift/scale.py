@@ -97,8 +97,8 @@ class DriftScale:
         Descriptions are (n, e), or sums by group (`GroupDescriptions`) if the bags are whole groups.
         """
         assert self.profile is not None
-        measured = self.profile.compare(BagMeans.of(descriptions, bags))
         whole = self.profile.compare(BagMeans.of(descriptions, bags.joined()))
+        measured = self.profile.compare(BagMeans.of(descriptions, bags))  # of many bags, it needs much memory
         return measured, share_between(measured.distances, measured.deviations, float(whole.deviations[0]))
 
     def variance(self, distances: FloatArray, estimates: FloatArray, most_unseen: FloatArray) -> FloatArray:

@@ -10,8 +10,9 @@ from quanet.data.cache import cache_folder
 from quanet.engines.processes import return_memory
 from quanet.engines.reading_work import bad_file
 from quanet.errors import BadFile, QuanetError
-from quanet.state.arrow_file import from_bytes, to_bytes
-from quanet.state.state import Accumulator, State
+from quanet.state.accumulator import Accumulator
+from quanet.state.arrow_file import from_bytes, save_state
+from quanet.state.state import State
 
 EVERY = 30.0  # seconds between checkpoints
 SHARE = 0.05  # of the time that may be spent on checkpoints
@@ -47,12 +48,10 @@ class RunCheckpoint:
 
     def save(self, state: State) -> None:
         """Write the state in one step. A run without a place for it continues."""
-        from quanet.files import write_whole
-
         begin = time.monotonic()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path, to_bytes(state))
+            save_state(state, self.path, compress=False)
         except (OSError, QuanetError):
             pass
         self.saved = time.monotonic()
@@ -115,14 +114,18 @@ def collect(
             state = from_bytes(result)
             if name is not None:
                 state = state.named(name(result))
+            del result
             if state.partitions <= known:  # a retry
                 continue
             known |= state.partitions
             found.add(state)
             if follow is not None:
                 follow(state)
+            del state
+            return_memory()
             if checkpoint is not None and checkpoint.due:
                 _keep(found, checkpoint)
+                return_memory()
     except BaseException:
         if checkpoint is not None and time.monotonic() - checkpoint.saved > EVERY / 6:
             _keep(found, checkpoint)
@@ -133,6 +136,9 @@ def collect(
 
 
 def _keep(found: Accumulator, checkpoint: RunCheckpoint) -> None:
-    state = found.state()
+    found.state()
+    return_memory()
+    state = found.state(in_order=True)  # so that there is no second copy while it is written
+    return_memory()
     if state is not None:
         checkpoint.save(state)

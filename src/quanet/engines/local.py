@@ -1,5 +1,6 @@
 """The local engine: this process, or a pool of processes on this machine."""
 
+import gc
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -46,6 +47,7 @@ def _in_processes(work: Work, partitions: Iterator[Any], workers: int) -> Iterat
 
     pool = _pool(work, workers)
     running: dict[Future[bytes], tuple[Any, int]] = {}  # partition, attempts
+    states: list[bytes] = []
     lost: deque[tuple[Any, int]] = deque()
     try:
         while True:
@@ -54,15 +56,15 @@ def _in_processes(work: Work, partitions: Iterator[Any], workers: int) -> Iterat
                 running[pool.submit(_run, task[0])] = task
             if not running:
                 return
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)
                 try:
-                    state = future.result()
+                    states.append(future.result())
                 except BrokenProcessPool:
                     lost.append(task)
-                else:
-                    yield state
+            del future
+            while states:
+                yield states.pop()  # without a reference to it, because it may be large
             if lost:
                 lost.extend(running.values())
                 running.clear()
@@ -109,4 +111,8 @@ def _start(work: Work, parent: int) -> None:
 def _run(partition: Any) -> bytes:
     assert _work is not None
     with one_core():
-        return _work(partition)
+        result = _work(partition)
+    if not gc.get_freeze_count():  # the pool looks for garbage every second: not in modules and the model
+        gc.collect()
+        gc.freeze()
+    return result

@@ -38,9 +38,11 @@ def one_core() -> Iterator[None]:
 
 
 def return_memory() -> None:
-    """Return memory that is not used to the system: the C library keeps much of it after work on large arrays."""
+    """Return memory that is not used to the system: libraries keep much of it after work on large arrays."""
     import ctypes
 
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (AttributeError, OSError, TypeError):  # only the GNU C library has it

@@ -11,9 +11,10 @@ from quanet.data.periods import Key
 from quanet.data.table_chunks import MAX_ROWS
 from quanet.engines.model_files import ModelFiles
 from quanet.errors import BadFile
+from quanet.state.accumulator import Accumulator
 from quanet.state.arrow_file import from_bytes, to_bytes
 from quanet.state.batch_reader import BatchReader
-from quanet.state.state import Accumulator, State
+from quanet.state.state import State
 
 if TYPE_CHECKING:
     import pandas as pd

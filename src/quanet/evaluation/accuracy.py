@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
 
-    from quanet.arrays import FloatArray, LabelArray
-    from quanet.bags import Merged
+    from quanet.arrays import FloatArray, LabelArray, Merged
     from quanet.base import Quantifier
     from quanet.uncertainty.regions import Interval
 

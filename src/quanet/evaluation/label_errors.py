@@ -10,7 +10,7 @@ import numpy as np
 
 from quanet.bags import Bags
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.uncertainty.relearning import REPLICATES, Likelihoods, as_full_fit
+from quanet.uncertainty.relearning import REPLICATES, Likelihoods, as_full_fit, replicates
 
 if TYPE_CHECKING:
     from quanet.arrays import FloatArray, IntArray
@@ -70,11 +70,14 @@ def learn_label_errors(quantifier: Quantifier) -> list[LabelErrors]:
     found = [LabelErrors.of(held_out, full.prior_)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # fit has already warned
-        for resampled in held_out.resamples(rng, REPLICATES, posteriors=True):
+        for r, resampled in enumerate(held_out.resamples(rng, REPLICATES, posteriors=True)):
             drawn, share = resampled, _thinning(resampled)
             if share < 1:
                 drawn = drawn.take(rng.choice(len(drawn.codes), round(share * len(drawn.codes)), replace=False))
-            relearned = full.relearn(drawn.inputs, drawn.codes)
+                relearned = full.relearn(drawn.inputs, drawn.codes)
+            else:  # the same resamples as those of intervals
+                learned = replicates(full)
+                relearned = learned[r % len(learned)]
             errors = LabelErrors.of(drawn, full.prior_, None if relearned is full else relearned)
             found.append(replace(errors, share=share))
     return found

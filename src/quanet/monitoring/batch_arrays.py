@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from quanet.arrays import FloatArray
-from quanet.bags import Bags, Merged
+from quanet.arrays import FloatArray, Merged
+from quanet.bags import Bags
 from quanet.errors import InvalidBags, InvalidData
 
 PER_BATCH = (

@@ -9,8 +9,8 @@ from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import BoolArray, FloatArray, IntArray
-from quanet.bags import Bags, Merged
+from quanet.arrays import BoolArray, FloatArray, IntArray, Merged
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.errors import InvalidSetting
 from quanet.monitoring import batch_arrays

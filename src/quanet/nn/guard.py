@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp
 from quanet.arrays import FloatArray, IntArray
 from quanet.drift.parts import draw_bags_of_part
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
-from quanet.nn.batches import BagPool
+from quanet.nn.bag_pools import BagPool
 
 PARTS = 10  # disjoint parts of the guard's pool, each one trial of network against base
 FEWEST_PARTS = 6  # below which nothing can be shown

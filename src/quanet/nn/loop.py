@@ -3,25 +3,15 @@
 import math
 from collections.abc import Callable, Generator, Iterable
 from copy import deepcopy
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from quanet.nn.checkpoints import Checkpoint
+from quanet.nn.recipes import Epoch
 
 Batch = tuple[Tensor, ...]
 Loss = Callable[[nn.Module, Batch], Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """The losses of an epoch; `best` is whether its weights are the best so far."""
-
-    number: int
-    train_loss: float
-    valid_loss: float
-    best: bool
 
 
 def train(

@@ -1,15 +1,13 @@
 """QuaNet: a network that learns to estimate prevalences from bags of held-out rows and corrects a base estimate."""
 
 import os
-from collections.abc import Iterator
 from copy import copy
-from typing import Any, ClassVar, Literal, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.bags import Bags
@@ -18,20 +16,17 @@ from quanet.classifiers.cross_fitting import is_given
 from quanet.errors import InvalidSetting
 from quanet.held_out import HeldOut
 from quanet.methods.about import About
-from quanet.nn.batches import BagPool, base_estimate, normalised, pooled_inputs, sorted_inputs, training_batches
-from quanet.nn.device import device_of_estimates, on_device, one_thread, resolve_device, seeded
+from quanet.nn.bag_pools import BagPool, base_estimate, base_from_calibrated
 from quanet.nn.guard import compare, loses_on_parts
-from quanet.nn.loop import Batch, train
-from quanet.nn.losses import divergence_from_logs, squared_error
-from quanet.nn.network_state import network_as_arrays, restore_network
-from quanet.nn.networks import PaperNetwork, ResidualNetwork
-from quanet.nn.recipes import GROUPS, PAPER_PARTS, RECIPES, RUNS
+from quanet.nn.network_state import network_as_arrays, with_weights
+from quanet.nn.recipes import AT_A_TIME, PAPER_PARTS, RECIPES, RUNS
 from quanet.nn.row_maker import NetworkQuantifier, RowMaker
 from quanet.nn.statistics import Statistics
-from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
 from quanet.parameters import Constraints, one_of
 
-AT_A_TIME = {"cpu": 2**22, "cuda": 2**24}  # numbers of rows that pass through the network together
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 
 class QuaNet(NetworkQuantifier):
@@ -94,9 +89,9 @@ class QuaNet(NetworkQuantifier):
     about: ClassVar[About] = About("networks", "Esuli, Moreo and Sebastiani (2018)", "any", "posteriors", "O(n log n)")
     allowed_values: ClassVar[Constraints] = {"network": one_of(*RECIPES)}
 
-    network_: nn.Module
-
     reads_posteriors: ClassVar[bool] = True
+
+    _weights: dict[str, FloatArray]  # saved ones of a network that is not used
 
     def __init__(
         self,
@@ -168,6 +163,9 @@ class QuaNet(NetworkQuantifier):
 
     def _fit(self, X: Any, y: ArrayLike) -> None:
         """Fit the classifier to instances X and labels y (n,), then the network to bags of held-out rows."""
+        from quanet.nn.device import one_thread, resolve_device, seeded
+        from quanet.nn.training import check_checkpoint, classifier_to_fit
+
         check_checkpoint(self)
         device = resolve_device(self.device)
         X, y = self._learnable(X, y)
@@ -204,12 +202,12 @@ class QuaNet(NetworkQuantifier):
 
     def _read(self, X: Any) -> FloatArray:
         """Posteriors and embedding of every instance: (n, k + e)."""
-        check_is_fitted(self, "network_")
+        check_is_fitted(self, "corrects_")
         return self.rows_.transform(X)
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Base estimate and the network's correction, for every bag: (..., n, k + e) -> (..., k)."""
-        check_is_fitted(self, "network_")
+        check_is_fitted(self, "corrects_")
         values = check_rows(rows, width=self.rows_.width if self.corrects_ else None)
         estimate = self._estimate if self.corrects_ else self._base
         stack = values.reshape(-1, *values.shape[-2:])
@@ -220,16 +218,14 @@ class QuaNet(NetworkQuantifier):
     def aggregate_bags(self, rows: FloatArray, bags: Bags) -> FloatArray:
         """Prevalences (b, k) of bags of rows (n, d), a bounded number of bags at a time."""
         if self.network != "paper":
+            shared = len(bags.flat) > len(rows) and bags.weights is None  # weights are rounded along whole rows
+            if shared and not self.corrects_:
+                return self._base_of_bags(rows, bags)
             return super().aggregate_bags(rows, bags)
+        from quanet.nn.correction import estimate_bags
+
         bags.check_pool(len(rows))
-        table = torch.as_tensor(rows, device=device_of_estimates(self.device))
-        estimates = np.empty((len(bags), 2))
-        for positions, matrix in bags.unweighted(rows).by_size():
-            together = max(1, AT_A_TIME[table.device.type] // (matrix.shape[1] * table.shape[1]))
-            for start in range(0, len(positions), together):
-                chunk = slice(start, start + together)
-                estimates[positions[chunk]] = self._estimate_in_order(table, matrix[chunk])
-        return self._shrunk(estimates)
+        return self._shrunk(estimate_bags(self, rows, bags))
 
     @property
     def _closed_form(self) -> str | None:
@@ -241,60 +237,53 @@ class QuaNet(NetworkQuantifier):
         relearned.statistics_ = Statistics.fit(inputs[:, : len(self.classes_)], codes)
         return self if self.corrects_ else relearned
 
-    __quanet_state__ = network_as_arrays
+    @cached_property
+    def network_(self) -> "nn.Module":
+        """The network; one that was loaded and is not used is built when it is first asked for."""
+        check_is_fitted(self, "corrects_")
+        return self._built(self._weights)
+
+    def __quanet_state__(self) -> dict[str, Any]:
+        """What is saved: the network as a dict of arrays."""
+        state = network_as_arrays(self)
+        weights = state.pop("_weights", None)
+        return state if weights is None else {**state, "network_": weights}
 
     @classmethod
     def __quanet_restore__(cls, state: dict[str, Any]) -> Self:
         """The quantifier that was saved."""
         restored = cls()
-        return restore_network(restored, state, lambda: restored._new_network().double())
+        attributes = dict(state)
+        weights = attributes.pop("network_", None)
+        restored.__dict__.update(attributes)
+        if weights is not None and attributes["corrects_"]:
+            restored.network_ = restored._built(weights)
+        elif weights is not None:
+            restored._weights = weights
+        return restored
 
-    def _new_network(self) -> nn.Module:
-        width = self.rows_.width - len(self.classes_)
-        return PaperNetwork(1 + width) if self.network == "paper" else ResidualNetwork(2 + width, 8)
+    def _built(self, weights: dict[str, FloatArray]) -> "nn.Module":
+        from quanet.nn.correction import new_network
 
-    def _train(self, train_pool: BagPool, stop_pool: BagPool, device: torch.device, rng: np.random.Generator) -> None:
-        recipe = RECIPES[self.network]
-        self.network_ = self._new_network().to(device)
+        return with_weights(new_network(self).double(), weights, type(self).__name__)
 
-        def stream(pool: BagPool, batches: int, sizes: tuple[int, int]) -> Iterator[Batch]:
-            return training_batches(
-                pool,
-                self.statistics_,
-                device,
-                batches=batches,
-                bags=recipe.bags,
-                sizes=sizes,
-                groups=recipe.groups,
-                rng=rng,
-            )
+    def _train(self, train_pool: BagPool, stop_pool: BagPool, device: "torch.device", rng: np.random.Generator) -> None:
+        from quanet.nn.correction import train_network
 
-        settings = (recipe, self.random_state, self.max_epochs, self.patience)
-        epochs = train(
-            self.network_,
-            lambda: stream(train_pool, recipe.batches, recipe.sizes),
-            list(stream(stop_pool, recipe.stop_batches, recipe.stop_sizes)),
-            squared_error if self.network == "paper" else divergence_from_logs,
-            lr=recipe.lr,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-            checkpoint=checkpoint_of(self, (self.network_, settings, device), (train_pool, stop_pool), rng),
-        )
-        self.history_ = follow(epochs, "QuaNet", self.max_epochs, visible=self.progress)
+        train_network(self, train_pool, stop_pool, device, rng)
 
     def _base(self, rows: FloatArray) -> FloatArray:
         return base_estimate(np.ascontiguousarray(rows[..., : len(self.classes_)]), self.statistics_)
 
-    def _estimate(self, rows: FloatArray) -> FloatArray:
-        if self.network == "paper":
-            table = torch.as_tensor(rows.reshape(-1, rows.shape[-1]), device=device_of_estimates(self.device))
-            return self._estimate_in_order(table, np.arange(len(table)).reshape(rows.shape[:-1]))
-        with torch.no_grad():
-            found = self.network_(*map(torch.as_tensor, pooled_inputs(rows, self.statistics_, GROUPS))).exp()
-        return normalised(found)
+    def _base_of_bags(self, rows: FloatArray, bags: Bags) -> FloatArray:
+        """Base estimates of bags that share rows: each row is calibrated once, and its embedding is not gathered."""
+        estimates = np.empty((len(bags), len(self.classes_)))
+        calibrated = self.statistics_.calibration(np.ascontiguousarray(check_rows(rows)[:, : len(self.classes_)]))
+        for positions, stack in bags.gather(calibrated):
+            estimates[positions] = base_from_calibrated(stack, self.statistics_)
+        return self._shrunk(estimates)
 
-    @torch.no_grad()
-    def _estimate_in_order(self, table: Tensor, indices: IntArray) -> FloatArray:
-        """Estimates (b, 2) of the paper's network, for bags of rows of a table (m, 2 + e) with these numbers (b, n)."""
-        inputs = sorted_inputs(table, torch.as_tensor(indices, device=table.device), self.statistics_)
-        return normalised(on_device(self.network_, table.device)(*inputs))
+    def _estimate(self, rows: FloatArray) -> FloatArray:
+        from quanet.nn.correction import estimate
+
+        return estimate(self, rows)

@@ -1,7 +1,8 @@
-"""How the networks of `QuaNet` are trained."""
+"""How the networks of `QuaNet` are trained, and how a training went."""
 
 from dataclasses import dataclass
 
+AT_A_TIME = {"cpu": 2**22, "cuda": 2**24}  # numbers of rows that pass through the network together
 GROUPS = 16  # quantile groups of the residual network
 RUNS = 50  # of neighbours in a class, which stay in one pool
 PAPER_PARTS = (0.75, 0.25, 1e-9), None  # shares and runs: drawn at random, and nothing for a guard, which it has not
@@ -21,6 +22,16 @@ class Recipe:
     stop_batches: int
     lr: float
     groups: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The losses of an epoch; `best` is whether its weights are the best so far."""
+
+    number: int
+    train_loss: float
+    valid_loss: float
+    best: bool
 
 
 RECIPES = {

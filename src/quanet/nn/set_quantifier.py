@@ -15,7 +15,8 @@ from torch import nn
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.errors import InvalidData
 from quanet.held_out import HeldOut
-from quanet.nn.batches import BagPool, row_batches
+from quanet.nn.bag_pools import BagPool
+from quanet.nn.batches import row_batches
 from quanet.nn.device import one_thread, resolve_device, seeded
 from quanet.nn.loop import Batch, train
 from quanet.nn.losses import LOSSES

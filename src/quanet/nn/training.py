@@ -11,9 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sklearn.base import clone
 
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.nn.batches import BagPool
+from quanet.nn.bag_pools import BagPool
 from quanet.nn.checkpoints import Checkpoint
-from quanet.nn.loop import Epoch
+from quanet.nn.recipes import Epoch
 from quanet.progress import report
 
 

@@ -39,7 +39,7 @@ PARTS = {
     "TextDescriber": "quanet.drift.descriptions",
     "PrecomputedPosteriors": "quanet.classifiers.cross_fitting",
     "Matcher": "quanet.methods.matcher",
-    "Epoch": "quanet.nn.loop",
+    "Epoch": "quanet.nn.recipes",
     "RowMaker": "quanet.nn.row_maker",
     "Statistics": "quanet.nn.statistics",
     "Terms": "quanet.classifiers.terms",

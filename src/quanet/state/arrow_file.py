@@ -9,9 +9,10 @@ from typing import Any
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.files import replacing
-from quanet.state.kept_rows import Cells, KeptRows, Rows
+from quanet.state.kept_rows import Cells, KeptRows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.layout import Layout
+from quanet.state.single_rows import Rows
 from quanet.state.state import VERSION, Groups, State, StateHeader
 
 METADATA = b"quanet_state"
@@ -26,7 +27,7 @@ def to_bytes(state: State) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def _write(state: State, sink: Any) -> None:
+def _write(state: State, sink: Any, compression: str | None = "zstd") -> None:
     """Write a state to an Arrow stream or a file."""
     import pyarrow as pa
 
@@ -50,7 +51,8 @@ def _write(state: State, sink: Any) -> None:
         "shapes": {name: array.shape for name, array in arrays.items()},
     }
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(facts)})
-    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)  # threads would keep their memory
+    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
         writer.write_table(table)
 
 
@@ -59,7 +61,7 @@ def from_bytes(data: bytes, name: str = "The state") -> State:
     import pyarrow as pa
 
     try:
-        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        table = pa.ipc.open_file(pa.BufferReader(data), options=pa.ipc.IpcReadOptions(use_threads=False)).read_all()
         facts = json.loads((table.schema.metadata or {})[METADATA])
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise InvalidData(f"{name} is not a state of quanet, or it is damaged. Read the data again.") from error
@@ -74,13 +76,13 @@ def from_bytes(data: bytes, name: str = "The state") -> State:
         raise InvalidData(f"{name} is a damaged state of quanet. Read the data again.") from error
 
 
-def save_state(state: State, path: Path) -> int:
-    """Write a state in one step; returns its bytes."""
+def save_state(state: State, path: Path, *, compress: bool = True) -> int:
+    """Write a state in one step; returns its bytes. Compression needs as much memory as the file."""
     import pyarrow as pa
 
     try:
         with replacing(path) as file, pa.OSFile(file.name, "wb") as sink:
-            _write(state, sink)
+            _write(state, sink, "zstd" if compress else None)
     except OSError as error:
         raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}. Choose another file.") from None
     return path.stat().st_size

@@ -16,17 +16,21 @@ from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Codes, Groups, Key
 from quanet.diagnostics.text_drift import TrainingOverlap, training_hashes
 from quanet.errors import InvalidData
+from quanet.methods.kde import KDEyML
 from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, LARGEST, WEIGHTED, Int64, add_by
-from quanet.state.kept_rows import KeptRows, Rows
+from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.layout import Layout
-from quanet.state.own_likelihoods import own_likelihoods
+from quanet.state.single_rows import Rows
 from quanet.state.state import State, StateHeader
-from quanet.uncertainty.closed_form import closed_form_of
+from quanet.uncertainty.closed_form import closed_form_of, likelihoods_of
 from quanet.uncertainty.widening import described
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+LIKELIHOOD_BITS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +210,21 @@ class _Unnamed:
     @staticmethod
     def place(row: int) -> str:
         return f"row {row + 1}"
+
+
+def own_likelihoods(quantifier: Quantifier, values: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Likelihoods (n, k) of each class, up to a factor for each row; (n, 0) if the method maximises none, or for k = 2.
+
+    With them, the scores of exactly the likelihood that the method maximises are summed over all instances
+    (`Layout.control_variates`). Two classes are kept as cells, which need no scores. Likelihoods are rounded to 12
+    bits, so that they do not depend on the rows that are computed together; the estimate does not read them.
+    """
+    densities, formula = isinstance(quantifier, KDEyML), closed_form_of(quantifier)
+    if not len(values) or len(quantifier.classes_) == 2 or not (densities or formula == "likelihood"):
+        return np.empty((len(values), 0), dtype=np.float32)
+    rows = quantifier.rows(values.astype(float))
+    mantissas, exponents = np.frexp(rows if densities else likelihoods_of(quantifier, rows))
+    return np.ldexp(np.rint(mantissas * 2**LIKELIHOOD_BITS), exponents - LIKELIHOOD_BITS).astype(np.float32)
 
 
 def _description_sums(

@@ -65,7 +65,6 @@ class FixedPoint:
 
 VALUES = FixedPoint(32, 1)  # posteriors, embeddings
 DESCRIPTIONS = FixedPoint(16, 1)
-SHARES = FixedPoint(60, 2)  # posteriors of which the digits of small ones are needed
 COUNTS = FixedPoint(0, 1)
 WEIGHTED = FixedPoint(FINE, LIMBS)
 

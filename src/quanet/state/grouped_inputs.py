@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quanet.arrays import FloatArray, IntArray
-from quanet.bags import Bags, Merged
+from quanet.arrays import FloatArray, IntArray, Merged
+from quanet.bags import Bags
 from quanet.data.instances import Inputs
 from quanet.data.periods import Codes
 from quanet.diagnostics.contents import SomeTexts
@@ -66,7 +66,9 @@ class GroupedInputs:
 
     def bags(self) -> Bags:
         """A bag for every group, with its name and the weights."""
-        order = np.argsort(self.codes, kind="stable")
+        in_order = bool((self.codes[1:] >= self.codes[:-1]).all())
+        small = np.int32 if len(self.codes) < 2**31 else np.intp  # row numbers, of which there may be many
+        order = np.arange(len(self.codes), dtype=small) if in_order else np.argsort(self.codes, kind="stable")
         members = np.split(order, np.cumsum(np.bincount(self.codes))[:-1])
         labels = [", ".join(group) or "all" for group in self.groups]
         return Bags(members, labels=labels, weights=self.row_weights, merged=self.merged)

@@ -12,61 +12,14 @@ from numpy.typing import NDArray
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.data.duplicates import Hashes, hash_numbers
-from quanet.state.fixed_point import FixedPoint, Int64, add_by
+from quanet.state.fixed_point import Int64
 from quanet.state.lattice import CELL_BITS, FINEST, Levels, coarser_cells, coarsest, common_levels, lattice_cells
 from quanet.state.layout import Layout
+from quanet.state.single_rows import Rows
 
 EXACT = -1  # level of a group whose rows are all kept
 BLOCK = 2**19  # rows that become cells at a time
-CHUNK = 2**14  # rows whose control variates are computed at a time
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Rows (n, d) of single instances, with their groups (n,) and weights (n,); None if all count alike."""
-
-    groups: NDArray[np.int32]
-    values: NDArray[np.float32]
-    weights: FloatArray | None
-
-    def take(self, chosen: IntArray | BoolArray | slice) -> "Rows":
-        """Some of the rows."""
-        return Rows(self.groups[chosen], self.values[chosen], None if self.weights is None else self.weights[chosen])
-
-    @classmethod
-    def concatenate(cls, parts: Sequence["Rows"]) -> "Rows":
-        """All rows of several parts."""
-        parts = [part for part in parts if len(part.groups)] or parts[:1]
-        if len(parts) == 1:
-            return parts[0]
-        weights = [part.weights for part in parts if part.weights is not None]
-        return cls(
-            np.concatenate([part.groups for part in parts]),
-            np.concatenate([part.values for part in parts]),
-            np.concatenate(weights) if weights else None,
-        )
-
-    def in_order(self) -> "Rows":
-        """The same rows in an order that follows from their values."""
-        if not len(self.groups):
-            return self
-        # Group and hash as one number, which is sorted much faster. Rows that share it are almost always equal.
-        bits = np.uint64(int(self.groups.max()).bit_length())
-        joined = hash_numbers(self.values)
-        if bits:
-            joined >>= bits
-            joined |= self.groups.astype(np.uint64) << (np.uint64(64) - bits)
-        order = np.argsort(joined)
-        ties = np.flatnonzero(joined[order[1:]] == joined[order[:-1]])
-        if len(ties) and not self._equal(order[ties], order[ties + 1]):
-            weights = () if self.weights is None else (self.weights,)
-            order = np.lexsort((*weights, self.values[:, 0], hash_numbers(self.values), self.groups))
-        return self.take(order)
-
-    def _equal(self, some: IntArray, others: IntArray) -> bool:
-        return np.array_equal(self.values[some], self.values[others]) and (
-            self.weights is None or np.array_equal(self.weights[some], self.weights[others])
-        )
+CHUNK = 2**19  # control variates that are computed at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +31,14 @@ class Cells:
     groups : (n,).
     keys : (n,) the cell of the lattice, or a hash of the row if a sample is kept.
     counts : (n,) instances.
-    sums : (n, d, limbs) of the inputs times their weights.
+    sums : (n, d, limbs) of the inputs times their weights; the row itself (n, d) if a sample is kept, as float32.
     totals : (n, 2, limbs) of the weights and of their squares; (n, 0, limbs) without weights, where both are the count.
     """
 
     groups: NDArray[np.int32]
     keys: Hashes
     counts: Int64
-    sums: Int64
+    sums: Any
     totals: Int64
 
     def take(self, chosen: IntArray | BoolArray) -> "Cells":
@@ -96,9 +49,22 @@ class Cells:
     def of(cls, rows: Rows, layout: Layout) -> "Cells":
         """Each row as a cell of its own, at the finest level."""
         inputs = rows.values[:, : layout.inputs]  # a model computes the likelihoods again
-        keys = lattice_cells(inputs[:, : layout.classes]) if layout.has_cells else hash_numbers(inputs)
-        counts = np.ones(len(rows.groups), dtype=np.int64)
-        return cls(rows.groups, keys, counts, *_written(inputs, rows.weights, layout.sums, layout.totals))
+        counts, totals = np.ones(len(rows.groups), dtype=np.int64), _written_weights(rows, layout)
+        if not layout.has_cells:
+            return cls(rows.groups, hash_numbers(inputs), counts, inputs, totals)
+        cells = lattice_cells(inputs[:, : layout.classes])
+        weighted: Any = inputs if rows.weights is None else inputs * rows.weights[:, None]
+        return cls(rows.groups, cells, counts, layout.sums.write(weighted), totals)
+
+    def means(self, layout: Layout) -> FloatArray:
+        """The mean row (n, d) of the instances of each cell."""
+        if not layout.has_cells:
+            return self.sums.astype(float)
+        weights = self.floats(layout)[:, :1]
+        # A cell whose weights are all 0 has no mean, and needs none.
+        found = np.where(weights > 0, layout.sums.floats(self.sums) / np.maximum(weights, 1e-300), 1.0)
+        found[:, : layout.classes] /= found[:, : layout.classes].sum(axis=1, keepdims=True)  # rounded sums
+        return found
 
     def floats(self, layout: Layout) -> FloatArray:
         """Weights of the cells, and sums of squared weights: (n, 2)."""
@@ -130,7 +96,7 @@ class Cells:
         starts = _first_of_each(groups, keys)
         # One array at a time, to need little memory.
         sums = (
-            np.add.reduceat(np.concatenate([getattr(part, name) for part in parts])[order], starts, axis=0)
+            _united(np.concatenate([getattr(part, name) for part in parts])[order], starts)
             for name in ("counts", "sums", "totals")
         )
         return cls(groups[starts], keys[starts], *sums)
@@ -138,7 +104,7 @@ class Cells:
     def at_keys(self, keys: Hashes) -> "Cells":
         """Sorted cells with coarser keys, which have the same order; those that are now equal as one."""
         starts = _first_of_each(self.groups, keys)
-        sums = (np.add.reduceat(part, starts, axis=0) for part in (self.counts, self.sums, self.totals))
+        sums = (_united(part, starts) for part in (self.counts, self.sums, self.totals))
         return Cells(self.groups[starts], keys[starts], *sums)
 
 
@@ -166,10 +132,12 @@ class KeptRows:
         """All rows of some groups."""
         none = rows.take(np.empty(0, dtype=np.intp))
         levels: Levels = np.full(groups, EXACT, dtype=np.int8)
-        return cls(layout, levels, rows, Cells.of(none, layout), whole_groups(none, layout, groups))
+        return cls(layout, levels, rows, Cells.of(none, layout), whole_groups(none, layout))
 
     def renumbered(self, numbers: IntArray, size: int) -> "KeptRows":
         """The same rows with other numbers (g,) of the groups, below `size`."""
+        if len(numbers) == size and np.array_equal(numbers, np.arange(size)):
+            return self
         levels: Levels = np.full(size, EXACT, dtype=np.int8)
         np.maximum.at(levels, numbers, self.levels)
         few, cells = numbers.astype(np.int32), self.cells
@@ -181,13 +149,18 @@ class KeptRows:
         """The keys of the cells at coarser levels (g,) of their groups."""
         return coarser_cells(self.cells.keys, levels[self.cells.groups]) if self.layout.has_cells else self.cells.keys
 
+    @staticmethod
+    def above(parts: Sequence["KeptRows"], cap: int) -> BoolArray:
+        """Whether each group (g,) of parts with the same numbers of groups has more than `cap` rows, or cells."""
+        sizes = sum(part.rows.counts(len(part.levels)) for part in parts)
+        return (sizes > cap) | (np.max([part.levels for part in parts], axis=0) != EXACT)
+
     @classmethod
     def merged(cls, parts: Sequence["KeptRows"], cap: int) -> "KeptRows":
         """The rows of parts with the same numbers of groups, at most `cap` of each group."""
         layout, has_cells = parts[0].layout, parts[0].layout.has_cells
         levels: Levels = np.max([part.levels for part in parts], axis=0)
-        sizes = sum(np.bincount(part.rows.groups, minlength=len(levels)) for part in parts)
-        over = (sizes > cap) | (levels != EXACT)
+        over = cls.above(parts, cap)
         if not over.any():
             rows = Rows.concatenate([part.rows for part in parts])
             return cls(layout, levels, rows, parts[0].cells, parts[0].sampled)
@@ -200,14 +173,14 @@ class KeptRows:
         rows = Rows.concatenate([part.rows.take(~over[part.rows.groups]) for part in parts])
         if has_cells:
             return cls(layout, levels, rows, cells, parts[0].sampled).coarsened(cap)
-        whole = [whole_groups(one, layout, len(levels)) for one in above if len(one.groups)]
+        whole = [whole_groups(one, layout) for one in above if len(one.groups)]
         sampled = Cells.united([*whole, *(part.sampled for part in parts)], joined=True)
         return cls(layout, levels, rows, cells, sampled).smallest(cap)
 
     def bounded(self, cap: int) -> "KeptRows":
         """The same with at most `cap` rows of each group: some rows at a time, because cells need more memory."""
         n = len(self.rows.groups)
-        if n <= BLOCK or (np.bincount(self.rows.groups).max() <= cap and not len(self.cells.groups)):
+        if n <= BLOCK or (self.rows.counts(len(self.levels)).max() <= cap and not len(self.cells.groups)):
             return KeptRows.merged([self], cap)
         none = np.empty(0, dtype=np.intp)
         kept = replace(self, rows=self.rows.take(none))
@@ -246,27 +219,35 @@ class KeptRows:
         return replace(self, rows=self.rows.in_order(), cells=cells, sampled=Cells.united([self.sampled], joined=True))
 
 
-def whole_groups(rows: Rows, layout: Layout, groups: int) -> Cells:
+def whole_groups(rows: Rows, layout: Layout) -> Cells:
     """The groups of some rows as one cell each, with the sums of their control variates."""
-    present = np.unique(rows.groups)
-    totals = np.zeros((groups, layout.total_columns, layout.totals.limbs), dtype=np.int64)
-    sums = np.zeros((groups, layout.controls, layout.control_sums.limbs), dtype=np.int64)
-    for start in range(0, len(rows.groups), CHUNK):
-        part = rows.take(slice(start, start + CHUNK))
-        written = _written(layout.control_variates(part.values), part.weights, layout.control_sums, layout.totals)
-        codes = part.groups.astype(np.intp)
-        sums += add_by(codes, written[0], groups)
-        totals += add_by(codes, written[1], groups)
-    counts = np.bincount(rows.groups, minlength=groups)[present].astype(np.int64)
+    rows = rows.take(np.argsort(rows.groups, kind="stable"))
+    present, places, counts = np.unique(rows.groups, return_inverse=True, return_counts=True)
+    sums = np.zeros((layout.controls, len(present), layout.sums.limbs), dtype=np.int64)
+    totals = np.zeros((len(present), layout.total_columns, layout.totals.limbs), dtype=np.int64)
+    step = CHUNK // max(layout.controls, 1) + 1
+    for start in range(0, len(places), step):
+        part, some = rows.take(slice(start, start + step)), places[start : start + step]
+        starts = np.flatnonzero(np.diff(some, prepend=-1))
+        written = layout.sums.write(
+            layout.control_variates(part.values) * (1 if part.weights is None else part.weights)
+        )
+        sums[:, some[starts]] += np.add.reduceat(written, starts, axis=1)
+        totals[some[starts]] += np.add.reduceat(_written_weights(part, layout), starts, axis=0)
     keys = np.zeros(len(present), dtype=np.uint64)
-    return Cells(present.astype(np.int32), keys, counts, sums[present], totals[present])
+    return Cells(present.astype(np.int32), keys, counts.astype(np.int64), np.moveaxis(sums, 0, 1).copy(), totals)
 
 
-def _written(values: Any, weights: FloatArray | None, sums: FixedPoint, totals: FixedPoint) -> tuple[Int64, Int64]:
-    """Values (n, c) times weights as integers, and weights and their squares: `Cells.sums` and `Cells.totals`."""
-    if weights is None:
-        return sums.write(values), np.empty((len(values), 0, totals.limbs), dtype=np.int64)
-    return sums.write(values * weights[:, None]), totals.write(np.column_stack([weights, weights**2]))
+def _written_weights(rows: Rows, layout: Layout) -> Int64:
+    """Weights of rows and their squares as integers: `Cells.totals`."""
+    if rows.weights is None:
+        return np.empty((len(rows.groups), 0, layout.totals.limbs), dtype=np.int64)
+    return layout.totals.write(np.column_stack([rows.weights, rows.weights**2]))
+
+
+def _united(ordered: Any, starts: IntArray) -> Any:
+    """Sums of integers from each start to the next; of rows the first, since all have the same hash."""
+    return ordered[starts] if ordered.dtype == np.float32 else np.add.reduceat(ordered, starts, axis=0)
 
 
 def _first_of_each(groups: NDArray[np.int32], keys: Hashes) -> IntArray:

@@ -49,9 +49,11 @@ class KeptTexts:
         import pyarrow as pa
 
         hashes, groups = (np.concatenate([getattr(part, name) for part in parts]) for name in ("hashes", "groups"))
-        texts = pa.concat_arrays([part.texts for part in parts])
-        descriptions = np.concatenate([part.descriptions for part in parts])
-        return cls(hashes, groups, texts, descriptions).take(_smallest(hashes, groups)).limited()
+        chosen = _smallest(hashes, groups)
+        texts = pa.concat_arrays([part.texts for part in parts]).take(chosen)
+        pa.default_memory_pool().release_unused()
+        descriptions = np.concatenate([part.descriptions for part in parts])[chosen]
+        return cls(hashes[chosen], groups[chosen], texts, descriptions).limited()
 
     def take(self, chosen: IntArray) -> "KeptTexts":
         """Some of the texts."""

@@ -20,7 +20,7 @@ from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.layout import Layout
 
-VERSION = 2  # of the format
+VERSION = 3  # of the format
 MOST_LABELS = 10_000  # different labels that are counted
 
 
@@ -110,11 +110,17 @@ class State:
 
         Raises `InvalidData` if states have a part of their partitions in common, or do not belong together.
         """
+        united, parts = cls.united(states)
+        return united.with_rows(parts)
+
+    @classmethod
+    def united(cls, states: Iterable["State"]) -> tuple["State", list[KeptRows]]:
+        """Merged states, and all their rows, which are not yet merged: they need most of the memory."""
         different = distinct(states)
         if not different:
             raise InvalidData("There are no states to merge.")
         if len(different) == 1:
-            return replace(different[0].bounded(), labels=_frequent(different[0].labels))
+            return replace(different[0], labels=_frequent(different[0].labels)), [different[0].kept]
         first = max(different, key=lambda state: len(state.groups) > 0)
         for state in different:
             first.header.check(state.header)
@@ -127,25 +133,35 @@ class State:
                 "Group by a column with fewer distinct values."
             )
         pairs = list(zip(full, places, strict=True))
-        return cls(
+        parts = [state.kept.renumbered(at, size) for state, at in pairs]
+        united = cls(
             header=full[0].header,
             partitions=frozenset(chain.from_iterable(state.partitions for state in different)),
             rows=sum(state.rows for state in different),
             groups=groups,
-            kept=KeptRows.merged(
-                [state.kept.renumbered(at, size) for state, at in pairs], full[0].header.layout.most_rows(size)
-            ),
+            kept=parts[0],
+            texts=KeptTexts.merged([state.texts.renumbered(at) for state, at in pairs]),
             sums=_added_at([state.sums for state in full], places, size),
             totals=_added_at([state.totals for state in full], places, size),
-            texts=KeptTexts.merged([state.texts.renumbered(at) for state, at in pairs]),
             skipped=sum((state.skipped for state in different), Counter()),
             labels=_frequent(sum((state.labels for state in different), Counter())),
             overlap=_added([state.overlap for state in different]),
         )
+        return united, parts
+
+    def with_rows(self, parts: Sequence[KeptRows]) -> "State":
+        """The same state with the rows of these parts, at most as many as are kept of so many groups."""
+        one, cap = len(parts) == 1, self.most_rows
+        return replace(self, kept=parts[0].bounded(cap) if one else KeptRows.merged(parts, cap))
+
+    @property
+    def most_rows(self) -> int:
+        """Rows that are kept of each of so many groups."""
+        return self.header.layout.most_rows(len(self.groups))
 
     def bounded(self) -> "State":
         """The same state with at most as many rows as are kept of so many groups."""
-        return replace(self, kept=self.kept.bounded(self.header.layout.most_rows(len(self.groups))))
+        return self.with_rows([self.kept])
 
     def renumbered(self, numbers: dict[tuple[str, ...], int]) -> "State":
         """The same state with other numbers of the groups; several groups may get the same number."""
@@ -153,6 +169,8 @@ class State:
 
     def _moved(self, places: IntArray, size: int) -> "State":
         """The same state with other numbers (g,) of the groups, below `size`."""
+        if len(places) == size and np.array_equal(places, np.arange(size)):
+            return self
         return replace(
             self,
             kept=self.kept.renumbered(places, size),
@@ -179,38 +197,6 @@ class State:
             skipped=Counter(dict(sorted(self.skipped.items()))),
             labels=Counter(dict(sorted(self.labels.items()))),
         )
-
-
-class Accumulator:
-    """Merges states that arrive one by one: many small ones together, because each merge costs a sort.
-
-    Parameters
-    ----------
-    start : a state to continue, such as a checkpoint.
-    """
-
-    MOST_PENDING = 2**19  # rows
-    GROUP_ROWS = 2**3  # rows that need as much memory as a group
-
-    def __init__(self, start: State | None = None) -> None:
-        self._merged = start
-        self._pending: list[State] = []
-        self._rows = 0
-
-    def add(self, state: State) -> None:
-        """Add a state."""
-        self._pending.append(state)
-        self._rows += len(state.kept.rows.groups) + len(state.kept.cells.groups) + self.GROUP_ROWS * len(state.groups)
-        if self._rows > self.MOST_PENDING:
-            self.state()
-
-    def state(self) -> State | None:
-        """The state of everything added so far; None if nothing was added."""
-        if self._pending:
-            before = [] if self._merged is None else [self._merged]
-            self._merged = State.merge([*before, *self._pending])
-            self._pending, self._rows = [], 0
-        return self._merged
 
 
 class HasPartitions(Protocol):

@@ -1,11 +1,11 @@
 """A state as instances and bags: rows of small groups as they were read, cells of large groups as weighted rows."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from quanet.arrays import FloatArray
-from quanet.bags import Merged
+from quanet.arrays import FloatArray, Merged
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
 from quanet.data.periods import Codes, group_order
@@ -13,15 +13,28 @@ from quanet.diagnostics.contents import SomeTexts
 from quanet.diagnostics.text_drift import UnknownWords, classifier_of, overlap_count
 from quanet.drift.profile import GroupDescriptions
 from quanet.errors import InvalidData
+from quanet.state.batch_reader import own_likelihoods
 from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, WEIGHTED
 from quanet.state.grouped_inputs import GroupedInputs
 from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import MOST_TEXTS
-from quanet.state.own_likelihoods import own_likelihoods
 from quanet.state.samples import calibrate_samples
 from quanet.state.state import State
 
 MANY_ROWS = 2**20  # of all groups, above which fewer are used for the estimate of all instances
+
+
+def check_usable(state: State, name: str = "") -> None:
+    """Raise `InvalidData` if a state has no instances, or only some without weight."""
+    if not state.groups:
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in state.skipped.items())
+        raise InvalidData(f"{name or 'The data'}: none of the {state.rows:,} rows can be used ({reasons}).")
+    weights = state.kept.rows.weights
+    if weights is not None and not (weights.any() or state.totals[:, 1].any()):
+        raise InvalidData(
+            f"{name or 'The data'}: all weights in column {state.header.weight!r} are 0. Choose another column of "
+            "weights."
+        )
 
 
 def reading_of(state: State, quantifier: Quantifier, name: str = "") -> GroupedInputs:
@@ -33,27 +46,25 @@ def reading_of(state: State, quantifier: Quantifier, name: str = "") -> GroupedI
     quantifier : the model that has read it.
     name : of the data, for messages.
     """
-    if not state.groups:
-        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in state.skipped.items())
-        raise InvalidData(f"{name or 'The data'}: none of the {state.rows:,} rows can be used ({reasons}).")
+    check_usable(state, name)
     order = group_order(state.groups)
-    state = state.bounded().renumbered({group: at for at, group in enumerate(order)})
-    reading = _grouped(state, quantifier, name)
+    state = _in_order(state.bounded().renumbered({group: at for at, group in enumerate(order)}))
+    reading = _grouped(state, quantifier)
     reading.groups = order
     if len(reading.codes) > MANY_ROWS and len(order) > 1:
-        reading.all_rows = _grouped(state.as_one(), quantifier, name)
+        reading.all_rows = _grouped(_in_order(state.as_one()), quantifier)
     return reading
 
 
-def _grouped(state: State, quantifier: Quantifier, name: str) -> GroupedInputs:
-    kept = state.kept.in_order()
+def _in_order(state: State) -> State:
+    return replace(state, kept=state.kept.in_order())
+
+
+def _grouped(state: State, quantifier: Quantifier) -> GroupedInputs:
+    """The instances of a state with rows in order."""
+    kept = state.kept
     values, codes, weights, merged = _as_rows(kept, quantifier)
     weighted, texts = kept.layout.weighted, state.texts
-    if weighted and weights is not None and not weights.any():
-        raise InvalidData(
-            f"{name or 'The data'}: all weights in column {state.header.weight!r} are 0. Choose another column of "
-            "weights."
-        )
     words = UnknownWords(classifier_of(quantifier))
     some = texts.strings()
     words.add(some)
@@ -79,11 +90,7 @@ def _as_rows(kept: KeptRows, quantifier: Quantifier) -> tuple[Any, Codes, FloatA
     inputs = rows.values[:, : layout.inputs]
     if not len(cells.groups):
         return inputs, rows.groups, rows.weights, None
-    totals, sums = cells.floats(layout), layout.sums.floats(cells.sums)
-    # A cell whose weights are all 0 has no mean, and needs none.
-    means = np.where(totals[:, :1] > 0, sums / np.maximum(totals[:, :1], 1e-300), 1.0)
-    if layout.classes:
-        means[:, : layout.classes] /= means[:, : layout.classes].sum(axis=1, keepdims=True)  # rounded sums
+    totals, means = cells.floats(layout), cells.means(layout)
     instances, noise = cells.counts, np.zeros(len(cells.groups))
     if not layout.has_cells:
         totals, instances, noise = calibrate_samples(

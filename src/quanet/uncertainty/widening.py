@@ -196,7 +196,9 @@ def repetition(bags: Bags, n: int) -> FloatArray:
     An instance that is drawn twice is one piece of evidence, and its error counts twice. Weights are no repetition:
     intervals use the effective size of a bag.
     """
-    if bags.merged is not None or np.bincount(bags.flat, minlength=n).max() <= 1:  # each instance counts once
+    flat = bags.flat
+    # Groups of a file are in its order, which is seen without counting.
+    if bags.merged is not None or (flat[1:] > flat[:-1]).all() or np.bincount(flat, minlength=n).max() <= 1:
         return np.ones(len(bags))
     member = membership(bags, n)
     factor = np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel() * bags.effective_sizes

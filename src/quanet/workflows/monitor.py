@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.bags import Bags, Merged
+from quanet.arrays import FloatArray, IntArray, LabelArray, Merged
+from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.grouping import EMPTY
 from quanet.data.instances import Inputs

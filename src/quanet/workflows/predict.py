@@ -168,6 +168,7 @@ def estimate_shares(
     report("intervals")
     whole = reading.as_one()
     total = predict_interval_bags(quantifier, whole.instances, whole.bags(), level, rng=seed, drift=drift)
+    return_memory()
     several = len(bags) > 1
     interval = predict_interval_bags(quantifier, instances, bags, level, rng=seed, drift=drift) if several else total
     counted = np.full(interval.estimate.shape, np.nan) if interval.counted is None else interval.counted
@@ -184,7 +185,13 @@ def estimate_shares(
         total=total.of_bag(0),
         total_counted=totals @ counted,
         diagnosis=diagnose_reading(
-            quantifier, reading, interval=total.of_bag(0), groups=interval if several else None, level=level, seed=seed
+            quantifier,
+            reading,
+            interval=total.of_bag(0),
+            bags=bags if several else None,
+            groups=interval if several else None,
+            level=level,
+            seed=seed,
         ),
         skipped=reading.skipped,
         source=source,
@@ -212,6 +219,7 @@ def diagnose_reading(
     reading: GroupedInputs,
     *,
     interval: Interval | None = None,
+    bags: Bags | None = None,
     groups: Interval | None = None,
     level: float = 0.95,
     seed: int = 0,
@@ -222,7 +230,7 @@ def diagnose_reading(
     ----------
     quantifier, reading : the quantifier, and the instances that it has read.
     interval : that of all instances, if already computed.
-    groups : those of the groups, if there are several.
+    bags, groups : the groups, if there are several, and their intervals.
     level, seed : as in `diagnose`.
     """
     if interval is None:
@@ -232,7 +240,6 @@ def diagnose_reading(
         findings.append(unknown_words_finding(reading.unknown_words))
     findings += training_overlap_findings(reading.training_texts, reading.total)
     texts = reading.some_texts
-    bags = None if groups is None else reading.bags()
     if reading.weights is not None:
         findings += weights_findings(reading.whole(), bags, weight=reading.weight)
     findings += contents_findings(quantifier, reading.instances, interval, texts, bags=bags, groups=groups)

@@ -16,9 +16,10 @@ from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
 from quanet.engines.reading_run import EngineChoice, read_with_engine
 from quanet.errors import InvalidData
+from quanet.state.accumulator import Accumulator
 from quanet.state.batch_reader import BatchReader, BatchRows
 from quanet.state.grouped_inputs import GroupedInputs
-from quanet.state.state import Accumulator, State
+from quanet.state.state import State
 from quanet.state.state_reading import reading_of
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from quanet.serve.store.uploads import BatchRow, done_batches, unmerged
 from quanet.serve.work.job_context import JobContext, JobRefused
 from quanet.serve.work.loaded_models import LoadedModel
 from quanet.serve.work.read_options import MOST_FILES, ReadOptions
+from quanet.state.accumulator import Accumulator
 from quanet.state.arrow_file import from_bytes
 from quanet.state.regrouping import regroup
-from quanet.state.state import Accumulator, State
+from quanet.state.state import State
 
 PAUSE = 1.0  # seconds before batches are put together
 

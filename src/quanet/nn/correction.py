@@ -1,0 +1,91 @@
+"""The network of a `QuaNet`: build it, train it, ask it for estimates.
+
+`QuaNet` imports this module when it needs the network: torch takes seconds to import, and a network that is not used
+needs none.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
+from quanet.nn.bag_pools import BagPool, pooled_inputs
+from quanet.nn.batches import normalised, sorted_inputs, training_batches
+from quanet.nn.device import device_of_estimates, on_device
+from quanet.nn.loop import Batch, train
+from quanet.nn.losses import divergence_from_logs, squared_error
+from quanet.nn.networks import PaperNetwork, ResidualNetwork
+from quanet.nn.recipes import AT_A_TIME, GROUPS, RECIPES
+from quanet.nn.training import checkpoint_of, follow
+
+
+def new_network(quantifier: Any) -> nn.Module:
+    """A network of the kind and for the rows of a quantifier, not yet trained."""
+    width = quantifier.rows_.width - len(quantifier.classes_)
+    return PaperNetwork(1 + width) if quantifier.network == "paper" else ResidualNetwork(2 + width, 8)
+
+
+def train_network(
+    quantifier: Any, train_pool: BagPool, stop_pool: BagPool, device: torch.device, rng: np.random.Generator
+) -> None:
+    """Train a new network for a quantifier, which gets `network_` and `history_`."""
+    recipe = RECIPES[quantifier.network]
+    network = quantifier.network_ = new_network(quantifier).to(device)
+
+    def stream(pool: BagPool, batches: int, sizes: tuple[int, int]) -> Iterator[Batch]:
+        return training_batches(
+            pool,
+            quantifier.statistics_,
+            device,
+            batches=batches,
+            bags=recipe.bags,
+            sizes=sizes,
+            groups=recipe.groups,
+            rng=rng,
+        )
+
+    settings = (recipe, quantifier.random_state, quantifier.max_epochs, quantifier.patience)
+    epochs = train(
+        network,
+        lambda: stream(train_pool, recipe.batches, recipe.sizes),
+        list(stream(stop_pool, recipe.stop_batches, recipe.stop_sizes)),
+        squared_error if quantifier.network == "paper" else divergence_from_logs,
+        lr=recipe.lr,
+        max_epochs=quantifier.max_epochs,
+        patience=quantifier.patience,
+        checkpoint=checkpoint_of(quantifier, (network, settings, device), (train_pool, stop_pool), rng),
+    )
+    quantifier.history_ = follow(epochs, "QuaNet", quantifier.max_epochs, visible=quantifier.progress)
+
+
+def estimate(quantifier: Any, rows: FloatArray) -> FloatArray:
+    """Prevalences of bags of rows by the network: (b, n, k + e) -> (b, k)."""
+    if quantifier.network == "paper":
+        table = torch.as_tensor(rows.reshape(-1, rows.shape[-1]), device=device_of_estimates(quantifier.device))
+        return _estimate_in_order(quantifier, table, np.arange(len(table)).reshape(rows.shape[:-1]))
+    with torch.no_grad():
+        inputs = pooled_inputs(rows, quantifier.statistics_, GROUPS)
+        return normalised(quantifier.network_(*map(torch.as_tensor, inputs)).exp())
+
+
+def estimate_bags(quantifier: Any, rows: FloatArray, bags: Bags) -> FloatArray:
+    """Prevalences (b, 2) of bags of rows (n, 2 + e) by the paper's network, a bounded number of bags at a time."""
+    table = torch.as_tensor(rows, device=device_of_estimates(quantifier.device))
+    estimates = np.empty((len(bags), 2))
+    for positions, matrix in bags.unweighted(rows).by_size():
+        together = max(1, AT_A_TIME[table.device.type] // (matrix.shape[1] * table.shape[1]))
+        for start in range(0, len(positions), together):
+            chunk = slice(start, start + together)
+            estimates[positions[chunk]] = _estimate_in_order(quantifier, table, matrix[chunk])
+    return estimates
+
+
+@torch.no_grad()
+def _estimate_in_order(quantifier: Any, table: Tensor, indices: IntArray) -> FloatArray:
+    """Estimates (b, 2) of the paper's network, for bags of rows of a table (m, 2 + e) with these numbers (b, n)."""
+    inputs = sorted_inputs(table, torch.as_tensor(indices, device=table.device), quantifier.statistics_)
+    return normalised(on_device(quantifier.network_, table.device)(*inputs))
