@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 import quanet
 from quanet import bags
 from quanet.data.instances import InputColumns, Inputs
-from quanet.state.batch_reader import BatchReader, BatchRows, own_likelihoods
+from quanet.state.batch_reader import BatchReader, BatchRows, own_columns
 from quanet.state.layout import Layout
 from quanet.state.state import State
 from quanet.state.state_reading import reading_of
@@ -38,8 +38,17 @@ from quanet.uncertainty.closed_form import closed_form_of
 GROUPS = (1, 1000, 100_000)  # whose default caps are measured
 CLASSES = (2, 3, 5, 10)
 WORLDS = ((1.5, 1.0), (3.0, 0.5))  # distance of the classes, and what log posteriors are divided by
-METHODS = ("CC", "PCC", "ACC", "PACC", "EMQ", "KDEyML", "DyS", "HDy", "MS")
-FOR_TWO = ("DyS", "HDy", "MS")
+NETWORK = "QuaNet, network used"
+SLOW = ("Ensemble", "KDEyHD")  # minutes for a bag of three classes
+OTHERS: dict[str, Any] = {  # what cannot be called with posteriors alone
+    "FrankHall": lambda: quanet.FrankHall(quanet.EMQ("precomputed")),
+    "Median": lambda: quanet.Median(quanet.DMy("precomputed"), {"bins": [4, 8]}),
+    "OneVsRest": lambda: quanet.OneVsRest(quanet.DyS("precomputed")),
+    "Ensemble": lambda: quanet.Ensemble(quanet.EMQ("precomputed")),
+    "MatchingX": lambda: quanet.MatchingX(representation=quanet.Histogram(10, span=None)),
+    NETWORK: lambda: quanet.QuaNet("precomputed", max_epochs=8, device="cpu", random_state=0),
+}
+NO_ROWS = ("AutoQuantifier", "GridSearchQ", "ReadMe", "TrainPrevalence")  # others in disguise; texts; no estimate
 TRAINING = 1000  # held-out posteriors that the methods learn from
 PARTS = 8  # partitions of a bag
 LIMIT = 0.0005
@@ -53,19 +62,42 @@ def prevalences(k: int) -> dict[str, np.ndarray]:
     return {"equal": np.full(k, 1 / k), "corner": corner, "skewed": skewed, "one near 0": absent}
 
 
+def methods_of(k: int, names: list[str]) -> dict[str, str]:
+    """The methods for k classes and what they read; all of them if no names are given."""
+    listed = quanet.list_methods()
+    needs = dict(zip(listed["name"], listed["needs"], strict=True)) | {NETWORK: "embeddings"}
+    two = set(listed["name"][listed["classes"] == "two"])
+    every = [name for name in needs if name not in NO_ROWS and (k == 2 or name not in (*SLOW, "QuaNet"))]
+    return {name: needs[name] for name in names or every if k == 2 or name not in two}
+
+
 class World:
     """Generated posteriors, and methods fitted to them."""
 
-    def __init__(self, k: int, distance: float, temperature: float, methods: list[str], seed: int) -> None:
+    def __init__(self, k: int, distance: float, temperature: float, methods: dict[str, str], seed: int) -> None:
         self.source, equal = quanet.Gaussians(k=k, distance=distance), np.full(k, 1 / k)
         self.temperature, self.k = temperature, k
         self.classifier = LogisticRegression(max_iter=1000).fit(*self.source.draw(equal, 2000, rng=seed))
         X, y = self.source.draw(equal, TRAINING, rng=seed + 1)
-        known, self.fitted = self.posteriors(X), {}
-        for name in methods:
+        self.needs, self.fitted = methods, {}
+        for name, needs in methods.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self.fitted[name] = getattr(quanet, name)("precomputed").fit(known, y)
+                given = () if needs == "features" else ("precomputed",)
+                made = OTHERS[name]() if name in OTHERS else getattr(quanet, name)(*given)
+                self.fitted[name] = made.fit(self.instances(X, needs), y)
+                if name == NETWORK:
+                    made.corrects_ = True  # though its guard finds no gain
+
+    def instances(self, X: np.ndarray, needs: str) -> np.ndarray:
+        """What a method reads: features, posteriors, or posteriors and an embedding; these not calibrated."""
+        if needs == "features":
+            return X
+        found = self.posteriors(X)
+        if needs != "embeddings":
+            return found
+        flat = found**0.3
+        return np.hstack([flat / flat.sum(axis=1, keepdims=True), X, np.sin(2 * X), X**2]).astype(np.float32)
 
     def posteriors(self, X: np.ndarray) -> np.ndarray:
         """Posteriors (n, k) with the digits that states keep."""
@@ -74,10 +106,10 @@ class World:
         return (found / found.sum(axis=1, keepdims=True)).astype(np.float32)
 
     def bag(self, prevalence: np.ndarray, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Posteriors and classes of n instances, in random order."""
+        """Features and classes of n instances, in random order."""
         X, y = self.source.draw(prevalence, n, rng=seed)
         order = np.random.default_rng(seed).permutation(n)
-        return self.posteriors(X[order]), y[order]
+        return X[order], y[order]
 
 
 @contextmanager
@@ -101,16 +133,16 @@ def precise_weights() -> Iterator[None]:
         bags.REPEATS, bags.MOST_REPEATED = before
 
 
-def summary_of(quantifier: Any, posteriors: np.ndarray, weights: np.ndarray | None, cap: int) -> Any:
-    """What the state of a bag in several partitions keeps, as instances and bags."""
-    names = tuple(f"p{at}" for at in range(posteriors.shape[1]))
+def summary_of(quantifier: Any, read: np.ndarray, weights: np.ndarray | None, cap: int) -> Any:
+    """What the state of a bag keeps, as instances and bags; the bag was read in several partitions."""
+    names = tuple(f"p{at}" for at in range(read.shape[1]))
     reader = BatchReader(
         quantifier, InputColumns(features=names), weight=None if weights is None else "views", model="benchmark"
     )
     with capped(cap):
         states = []
-        for part in np.array_split(np.arange(len(posteriors)), PARTS):
-            inputs = Inputs(posteriors[part])
+        for part in np.array_split(np.arange(len(read)), PARTS):
+            inputs = Inputs(read[part])
             rows = BatchRows(
                 instances=inputs.values,
                 groups=[()],
@@ -124,13 +156,23 @@ def summary_of(quantifier: Any, posteriors: np.ndarray, weights: np.ndarray | No
         return reading_of(State.merge(states), quantifier)
 
 
-def caps_of(quantifier: Any, given: argparse.Namespace) -> dict[str, int]:
+def caps_of(quantifier: Any, read: np.ndarray, given: argparse.Namespace) -> dict[str, int]:
     """The caps to measure, by name: those given, or the defaults of some numbers of groups."""
     if given.caps:
         return {f"{cap:,} rows": cap for cap in given.caps}
-    k = len(quantifier.classes_)
-    layout = Layout(k, k, (1 / k,) * k, weighted=False, smooth=closed_form_of(quantifier) is not None)
-    caps = {f"{groups:,} group{'s' * (groups > 1)}": layout.most_rows(groups) for groups in GROUPS}
+    kind, own = own_columns(quantifier, read[:2])
+    classes = len(quantifier.classes_) * quantifier.reads_posteriors
+    layout = Layout(
+        read.shape[1] + own.shape[1],
+        classes,
+        tuple(quantifier.prior_.tolist())[:classes],
+        weighted=False,
+        smooth=closed_form_of(quantifier) is not None,
+        own=kind,
+        own_columns=own.shape[1],
+        pooled=getattr(quantifier, "pools_rows", False),
+    )
+    caps = {f"{groups:,} group{'s' * (groups > 1)}": layout.most_rows(groups) for groups in given.groups}
     least = min(caps.values())  # of caps that hardly differ, the smallest is measured
     return {name: least if cap < 1.1 * least else cap for name, cap in caps.items()}
 
@@ -143,34 +185,35 @@ def estimate(quantifier: Any, reading: Any) -> np.ndarray:
 def errors_of(k: int, world: int, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The largest difference of a share from the estimate of all rows, for each method, bag and cap."""
     distance, temperature = WORLDS[world]
-    methods = [name for name in given.methods if k == 2 or name not in FOR_TWO]
-    fitted = World(k, distance, temperature, methods, seed=10 * k + world + 100_000 * given.seed)
-    for (name, prevalence), weighted in itertools.product(prevalences(k).items(), (False, True)):
-        posteriors, _ = fitted.bag(prevalence, given.rows, seed=1 + given.seed)
+    fitted = World(k, distance, temperature, methods_of(k, given.methods), seed=10 * k + world + 100_000 * given.seed)
+    weightings = (False,) if given.unweighted else (False, True)
+    for (name, prevalence), weighted in itertools.product(prevalences(k).items(), weightings):
+        X, _ = fitted.bag(prevalence, given.rows, seed=1 + given.seed)
         rng = np.random.default_rng(2 + given.seed)
         weights = np.exp(rng.normal(size=given.rows)).round(3) if weighted else None
-        shared: dict[int, Any] = {}  # what is kept, which methods without likelihoods of their own share
         for method, quantifier in fitted.fitted.items():
+            read = quantifier.read(fitted.instances(X, fitted.needs[method])).values.astype(np.float32)
             with precise_weights():
-                whole = np.asarray(quantifier.predict(Inputs(posteriors), weights))
-            own = own_likelihoods(quantifier, posteriors[:1]).shape[1] > 0
-            kept = {} if own else shared
-            found = {}
-            for name_of_cap, cap in caps_of(quantifier, given).items():
-                if cap not in kept:
-                    kept[cap] = summary_of(quantifier, posteriors, weights, cap)
-                found[name_of_cap] = float(np.abs(estimate(quantifier, kept[cap]) - whole).max())
+                whole = np.asarray(quantifier.predict(Inputs(read.astype(float)), weights))
+            caps, kept = caps_of(quantifier, read, given), {}
+            for cap in set(caps.values()):
+                kept[cap] = float(
+                    np.abs(estimate(quantifier, summary_of(quantifier, read, weights, cap)) - whole).max()
+                )
+            found = {name_of_cap: kept[cap] for name_of_cap, cap in caps.items()}
             yield {"k": k, "world": world, "bag": name, "weighted": weighted, "method": method, "errors": found}
 
 
 def coverage_of(k: int, training: int, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """How many 95 % intervals contain the true prevalence, from all rows and from a state of few rows."""
     rng = np.random.default_rng([k, training, given.seed])
-    world = World(k, 2.5, 1.0, ["EMQ", "PACC"], seed=1000 * k + training + 100_000 * given.seed)
+    world = World(
+        k, 2.5, 1.0, methods_of(k, given.methods or ["EMQ", "PACC"]), seed=1000 * k + training + 100_000 * given.seed
+    )
     for at in range(given.bags):
         prevalence = rng.dirichlet(np.ones(k))
-        posteriors, classes = world.bag(prevalence, given.bag_rows, seed=int(rng.integers(2**31)))
-        truth = np.bincount(classes, minlength=k) / len(classes)
+        X, classes = world.bag(prevalence, given.bag_rows, seed=int(rng.integers(2**31)))
+        posteriors, truth = world.posteriors(X), np.bincount(classes, minlength=k) / len(classes)
         for method, quantifier in world.fitted.items():
             reading = summary_of(quantifier, posteriors, None, given.bag_cap)
             whole = quantifier.predict_interval(Inputs(posteriors), LEVEL, drift=False)
@@ -239,7 +282,7 @@ def table(lines: list[dict[str, Any]], given: argparse.Namespace) -> str:
     caps = list(dict.fromkeys(cap for line in errors for cap in line["errors"]))
     shown = [f"| classes | method | {' | '.join(caps)} |", "|---|---|" + "---|" * len(caps)]
     pairs = {(line["k"], line["method"]) for line in errors}
-    for k, method in sorted(pairs, key=lambda one: (one[0], METHODS.index(one[1]))):
+    for k, method in sorted(pairs, key=lambda one: one):
         mine = [line["errors"] for line in errors if (line["k"], line["method"]) == (k, method)]
         worst = [max(one[cap] for one in mine) for cap in caps]
         shown.append(f"| {k} | {method} | {' | '.join(f'{one:.1e}' if one > 1e-11 else '0' for one in worst)} |")
@@ -272,8 +315,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--caps", type=int, nargs="+", default=[], help="instead of the default ones")
+    parser.add_argument("--groups", type=int, nargs="+", default=GROUPS, help="whose default caps are measured")
     parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
-    parser.add_argument("--methods", nargs="+", default=METHODS)
+    parser.add_argument("--methods", nargs="+", default=[], help="instead of all of them")
+    parser.add_argument("--unweighted", action="store_true", help="no bags with weights")
     parser.add_argument("--trainings", type=int, default=60, help="training sets of the coverage, for each k")
     parser.add_argument("--bags", type=int, default=2, help="bags of the coverage, for each training set")
     parser.add_argument("--bag-rows", type=int, default=20_000)

@@ -14,6 +14,7 @@ CHUNK = 2**18  # numbers gathered at a time: two megabytes fit into the cache of
 REPEATS = 4  # instances of a bag without weights for each instance with a weight
 MERGED_REPEATS = 32  # for each row that stands for several instances
 LEAST_REPEATED = 1000  # instances of a bag without weights, so that the weights of few instances are precise
+LEAST_MERGED = 2**13  # the same if rows stand for several instances
 MOST_REPEATED = 2**20  # instances that weights may add to a bag
 
 RowKeys = Callable[[], list[FloatArray]]
@@ -260,11 +261,11 @@ class Bags:
         self.check_pool(len(rows))
         weights = np.ones(len(rows)) if self.weights is None else self.weights
         members: list[IntArray] = [self.flat] * len(self)
-        repeats = REPEATS if self.merged is None else MERGED_REPEATS
+        repeats, least = (REPEATS, LEAST_REPEATED) if self.merged is None else (MERGED_REPEATS, LEAST_MERGED)
         for positions, matrix in self.by_size():
             of_bags = weights[matrix]
             n = (of_bags > 0).sum(axis=1)
-            most = np.minimum(np.maximum(repeats * n, LEAST_REPEATED), n + MOST_REPEATED)  # to round weights, bounded
+            most = np.minimum(np.maximum(repeats * n, least), n + MOST_REPEATED)  # to round weights, bounded
             most = most if sizes is None else sizes[positions]
             exact, counts = whole_counts(of_bags, most, MOST_REPEATED)
             exact &= sizes is None

@@ -20,6 +20,7 @@ from quanet import (
     check_quantifier,
     evaluate,
 )
+from quanet.data.instances import Inputs
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
 from quanet.nn import correction
 from quanet.nn.bag_pools import BagPool, base_estimate, pooled_inputs
@@ -176,6 +177,23 @@ def test_bags_of_the_papers_network_are_read_together_to_the_same_end(small, mon
     np.testing.assert_allclose(quantifier.predict_bags(rows, bags), one_by_one, atol=1e-12)
     with pytest.raises(InvalidBags, match="outside the pool"):
         quantifier.predict_bags(rows[:5], bags)
+
+
+def test_single_precision_as_in_states_is_enough_for_the_papers_network(small):
+    rows, y = hidden_in_the_embedding(300, 0, linear=True)
+    quantifier = QuaNet.paper("precomputed", max_epochs=1, device="cpu", random_state=0).fit(rows, y)
+    assert not quantifier.pools_rows
+    single = Inputs(quantifier.read(rows).values.astype(np.float32))
+    found = quantifier.predict_bags(single, Bags([np.arange(300)], pool_size=300))
+    np.testing.assert_allclose(found[0], quantifier.predict(rows), atol=1e-6)
+
+
+def test_bags_larger_than_those_of_training_are_not_extrapolated():
+    rows, y = hidden_in_the_embedding(4000, 0, linear=True)
+    statistics = Statistics.fit(rows[:, :2], y)
+    few, many = (pooled_inputs(np.tile(rows, (1, copies, 1)), statistics, 16) for copies in (1, 3))
+    np.testing.assert_allclose(few[0], many[0], atol=1e-9)
+    np.testing.assert_allclose(few[1], many[1], atol=1e-3)  # the size among them
 
 
 @pytest.mark.no_cover

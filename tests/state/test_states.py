@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quanet import ACC, EMQ, PACC, Bags, Gaussians, HDx, KDEyML
+from quanet import ACC, EMQ, Bags, Gaussians, HDx
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
@@ -244,53 +244,6 @@ def test_a_group_without_weight_is_named_above_the_cap_too(table, method):
         quantifier.aggregate_bags(quantifier.rows(reading.instances.values), reading.bags())
 
 
-@pytest.fixture(scope="module")
-def three_classes():
-    X, y = Gaussians(k=3).draw([0.3, 0.3, 0.4], 600, rng=0)
-    new, _ = Gaussians(k=3).draw([0.7, 0.2, 0.1], 4000, rng=1)
-    return X, y, pd.DataFrame({f"x{at}": column for at, column in enumerate(new.T)} | {"kind": "a"}).astype(object)
-
-
-@pytest.mark.parametrize("method", [EMQ, KDEyML, PACC])
-def test_a_sample_has_the_scores_of_the_methods_own_likelihood(three_classes, monkeypatch, method):
-    monkeypatch.setattr(Layout, "most_rows", lambda *_: 1000)
-    X, y, table = three_classes
-    quantifier, rng = method().fit(X, y), np.random.default_rng(8)
-    columns = InputColumns(features=tuple(f"x{at}" for at in range(X.shape[1])))
-    read = BatchReader(quantifier, columns, keys=KEYS, model="digest")
-    assert bytes_of(states_of(read, table, 1, rng)) == bytes_of(states_of(read, table, 7, rng))
-    state = State.merge(states_of(read, table, 3, rng))
-    assert state.header.layout.likelihoods == (method is not PACC)
-    assert state.header.layout.inputs == 3
-    reading = reading_of(state, quantifier)
-    assert len(reading.codes) == 1000
-    assert reading.bags().sizes.tolist() == [4000]
-    exact = quantifier.predict(table[list(columns.features)].to_numpy(dtype=float))
-    found = quantifier.aggregate_bags(quantifier.rows(reading.instances.values), reading.bags())[0]
-    np.testing.assert_allclose(found, exact, atol=2e-3)  # a plain sample errs by .02
-    interval = quantifier.predict_interval_bags(reading.instances, reading.bags())
-    assert 0 < interval.width.max() < 0.3
-
-
-def test_sums_of_a_sample_are_posteriors_and_their_products_at_fixed_prevalences():
-    rows = Layout(3, 3, (0.5, 0.25, 0.25), weighted=False, smooth=False)
-    posteriors = np.random.default_rng(0).dirichlet(np.ones(3), size=50)
-    known = rows.control_variates(posteriors)
-    assert known.shape == (rows.controls, 50)
-    assert ((known >= 0) & (known <= 1)).all()
-    np.testing.assert_array_equal(known[:3], posteriors.T)
-    np.testing.assert_array_equal(known[3:6].argmax(axis=0), posteriors.argmax(axis=1))
-    equal = posteriors / np.array([0.5, 0.25, 0.25])
-    equal /= equal.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(known[7], equal[:, 0] * equal[:, 1])
-    skewed = equal * (np.array([0.0, 0.8, 0.0]) + 0.2 / 3)  # .8 of the way from the centre to the second class
-    np.testing.assert_allclose(known[21], (skewed[:, 1] / skewed.sum(axis=1)) ** 2)
-
-
-def test_a_method_that_reads_means_needs_no_other_sums():
-    assert Layout(3, 3, (0.5, 0.25, 0.25), weighted=False, smooth=True).controls == 6
-
-
 def test_how_many_rows_are_kept_falls_with_the_number_of_groups():
     for smooth in (True, False):
         rows = Layout(2, 2, (0.5, 0.5), weighted=False, smooth=smooth)
@@ -336,7 +289,7 @@ def test_a_file_is_complete_or_refused(quantifier, table, tmp_path, monkeypatch)
     monkeypatch.setattr(arrow_file, "VERSION", 1)
     save_state(state, path)
     monkeypatch.undo()
-    with pytest.raises(InvalidData, match=r"day\.arrow is a state of version 1; this quanet reads version 3\. Read"):
+    with pytest.raises(InvalidData, match=r"day\.arrow is a state of version 1; this quanet reads version 4\. Read"):
         load_state(path)
     with pytest.raises(InvalidData, match="is not a state"):
         from_bytes(b"text,label\n", "new.csv")

@@ -7,10 +7,12 @@ import numpy as np
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.data.duplicates import split_groups
+from quanet.nn.recipes import RECIPES
 from quanet.nn.statistics import Statistics
 from quanet.protocols import UPP
 from quanet.simplex import smooth
 
+LARGEST = RECIPES["residual"].sizes[1]  # bag that the network is trained on; larger ones must not extrapolate
 CERTAIN = 1e-4  # group means are kept this far from 0 and 1 before their log-odds are taken
 
 
@@ -93,6 +95,6 @@ def pooled_inputs(rows: FloatArray, statistics: Statistics, groups: int) -> tupl
         pooled[:, c, :, 1] = np.log(share / (1 - share)) / 4
         pooled[:, c, :, 2:] = part[..., k:]
     log_base = np.log(smooth(estimates[..., 0], 1 / (2 * n)))
-    size = np.full((b, k, 1), np.log(n) / 10)
+    size = np.full((b, k, 1), np.log(min(n, LARGEST)) / 10)
     prior = np.broadcast_to(statistics.prior[:, None], (b, k, 1))
     return pooled, np.concatenate([estimates, log_base[..., None] / 4, prior, size], axis=-1), log_base

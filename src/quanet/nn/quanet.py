@@ -225,7 +225,12 @@ class QuaNet(NetworkQuantifier):
         from quanet.nn.correction import estimate_bags
 
         bags.check_pool(len(rows))
-        return self._shrunk(estimate_bags(self, rows, bags))
+        return self._shrunk(estimate_bags(self, check_rows(rows), bags))
+
+    @property
+    def pools_rows(self) -> bool:
+        """Whether only means of rows with similar posteriors are read, so that states may keep such means."""
+        return self.network == "residual"
 
     @property
     def _closed_form(self) -> str | None:

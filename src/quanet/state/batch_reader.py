@@ -16,7 +16,9 @@ from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Codes, Groups, Key
 from quanet.diagnostics.text_drift import TrainingOverlap, training_hashes
 from quanet.errors import InvalidData
-from quanet.methods.kde import KDEyML
+from quanet.methods.kde import KDEyCS, KDEyML
+from quanet.methods.likelihood import MAPLS
+from quanet.methods.ordinal import OEMQ
 from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, LARGEST, WEIGHTED, Int64, add_by
 from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import KeptTexts
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-LIKELIHOOD_BITS = 12
+OWN_BITS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,15 +168,15 @@ class BatchReader:
     def state(self, rows: BatchRows, partition: str) -> State:
         """The state of rows that the quantifier has read; safe in threads."""
         size, weights, values = len(rows.groups), rows.weights, rows.inputs.values.astype(np.float32)
-        likelihoods = own_likelihoods(self.quantifier, values)
-        layout = self._layout(values.shape[1], likelihoods.shape[1])
+        kind, own = own_columns(self.quantifier, values)
+        layout = self._layout(values.shape[1], kind, own.shape[1])
         found = rows.inputs.descriptions
         descriptions: NDArray[np.floating[Any]] = np.empty((len(values), 0)) if found is None else found
         texts = rows.instances if self.inputs.text else []
         hashes, overlap = hash_texts(texts), TrainingOverlap(self.training)
         overlap.add(hashes)
         columns = tuple(self.inputs.columns)
-        kept = Rows(rows.codes, np.hstack([values, likelihoods]), weights)
+        kept = Rows(rows.codes, np.hstack([values, own]), weights)
         return State(
             header=StateHeader(self.model, self.keys, columns, self.weight or "", layout, descriptions.shape[1]),
             partitions=frozenset({partition}),
@@ -189,12 +191,12 @@ class BatchReader:
             overlap=(overlap.texts, overlap.compared, overlap.found),
         )
 
-    def _layout(self, inputs: int, likelihoods: int) -> Layout:
+    def _layout(self, inputs: int, kind: str, own: int) -> Layout:
         posteriors = self.quantifier.reads_posteriors and inputs > 0
         prior = tuple(self.quantifier.prior_.tolist()) if posteriors else ()
         smooth = closed_form_of(self.quantifier) is not None
-        weighted, own = bool(self.weight), likelihoods > 0
-        return Layout(inputs + likelihoods, len(prior), prior, weighted=weighted, smooth=smooth, likelihoods=own)
+        pooled = _pools_rows(self.quantifier)
+        return Layout(inputs + own, len(prior), prior, bool(self.weight), smooth, kind, own, pooled)
 
     def _skipped(self, left_out: NDArray[np.int8]) -> Counter[str]:
         numbers = np.bincount(left_out, minlength=3).tolist()
@@ -212,19 +214,34 @@ class _Unnamed:
         return f"row {row + 1}"
 
 
-def own_likelihoods(quantifier: Quantifier, values: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Likelihoods (n, k) of each class, up to a factor for each row; (n, 0) if the method maximises none, or for k = 2.
+def own_columns(quantifier: Quantifier, values: NDArray[np.floating]) -> tuple[str, NDArray[np.float32]]:
+    """What else of rows (n, d) is summed exactly for this method, see `Layout.own`, and the columns (n, c) with it.
 
-    With them, the scores of exactly the likelihood that the method maximises are summed over all instances
-    (`Layout.control_variates`). Two classes are kept as cells, which need no scores. Likelihoods are rounded to 12
-    bits, so that they do not depend on the rows that are computed together; the estimate does not read them.
+    Likelihoods of each class, up to a factor for each row, exactly as the method maximises them, or numbers of which it
+    reads the means. Two classes are kept as cells, which need neither. Numbers are rounded to 12 bits, so that they do
+    not depend on the rows that are computed together; the estimate does not read them.
     """
-    densities, formula = isinstance(quantifier, KDEyML), closed_form_of(quantifier)
-    if not len(values) or len(quantifier.classes_) == 2 or not (densities or formula == "likelihood"):
-        return np.empty((len(values), 0), dtype=np.float32)
+    kind = _own_kind(quantifier) if len(values) else ""
+    if not kind:
+        return "", np.empty((len(values), 0), dtype=np.float32)
     rows = quantifier.rows(values.astype(float))
-    mantissas, exponents = np.frexp(rows if densities else likelihoods_of(quantifier, rows))
-    return np.ldexp(np.rint(mantissas * 2**LIKELIHOOD_BITS), exponents - LIKELIHOOD_BITS).astype(np.float32)
+    direct = kind == "means" or isinstance(quantifier, KDEyML)
+    mantissas, exponents = np.frexp(rows if direct else likelihoods_of(quantifier, rows))
+    return kind, np.ldexp(np.rint(mantissas * 2**OWN_BITS), exponents - OWN_BITS).astype(np.float32)
+
+
+def _pools_rows(quantifier: Quantifier) -> bool:
+    """Whether the method is a `QuaNet` that reads a likelihood, and means of rows with similar posteriors."""
+    return getattr(quantifier, "pools_rows", False)
+
+
+def _own_kind(quantifier: Quantifier) -> str:
+    if len(quantifier.classes_) == 2:
+        return ""
+    by_likelihood = isinstance(quantifier, KDEyML | MAPLS | OEMQ) or _pools_rows(quantifier)
+    if by_likelihood or closed_form_of(quantifier) == "likelihood":
+        return "likelihoods"
+    return "means" if isinstance(quantifier, KDEyCS) else ""
 
 
 def _description_sums(

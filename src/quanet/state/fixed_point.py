@@ -47,8 +47,11 @@ class FixedPoint:
     def write(self, values: FloatArray) -> Int64:
         """Integers (..., limbs), the smallest first, of finite numbers (...)."""
         rest = np.rint(np.asarray(values, dtype=float) * 2.0**self.bits)
-        out = np.empty((*rest.shape, self.limbs), dtype=np.int64)
+        out = np.zeros((*rest.shape, self.limbs), dtype=np.int64)
+        largest = np.abs(rest).max(initial=0.0)
         for at in range(self.limbs - 1, 0, -1):
+            if largest < 2.0 ** (LIMB * at):  # as almost always: large limbs are for large weights
+                continue
             part = np.trunc(rest / 2.0 ** (LIMB * at))
             out[..., at] = part
             rest = rest - part * 2.0 ** (LIMB * at)

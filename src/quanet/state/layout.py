@@ -1,11 +1,13 @@
 """What rows of a state look like, how many are kept, and what is known exactly about those that are not."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quanet.arrays import FloatArray
+from quanet.state.exact_sums import EDGES, FEATURE_EDGES, embedded, histograms, scores, two_class_scores
 from quanet.state.fixed_point import COUNTS, VALUES, WEIGHTED, FixedPoint
 
 MOST_ROWS = 2**17  # kept of a group
@@ -17,12 +19,8 @@ OTHER_ROWS, ALL_OTHER_ROWS = 2**13, 2**23
 SAMPLED_ROWS, ALL_SAMPLED_BYTES = 2**15, 2**31
 OF_ROW = 24  # bytes of a row of a sample, besides its numbers
 MOST_CONTROLS = 2**25  # control variates of the sample of a group, which a reader computes at once
-MOST_CLASSES = 2  # whose posteriors are kept as cells; a lattice of more classes would be too coarse
-# Prevalences at which posteriors are summed lie between the centre and corners, or sides without one class; this far
-# from the centre. At the first ones, their products are summed, too.
-TO_CORNERS_SQUARED = 0.8
-TO_CORNERS, TO_SIDES = 0.99, 0.97
-MOST_SQUARED = 10  # classes; of more, there would be too many products
+FEW_CLASSES = 2  # whose posteriors are kept as cells; a lattice of more classes would be too coarse
+MOST_SQUARED = 5  # classes of which products of posteriors are summed for methods without likelihoods
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,10 @@ class Layout:
     prior : training prevalences of the classes.
     weighted : whether instances have weights.
     smooth : whether the method reads means or a likelihood.
-    likelihoods : whether the last columns are likelihoods of the classes, as the method computes them.
+    own : what the last columns are, which the method computes from the others: "likelihoods" of the classes, or numbers
+        of which it reads the "means"; "" if there are none.
+    own_columns : how many.
+    pooled : whether the method reads only means of rows with similar posteriors.
     """
 
     d: int
@@ -44,17 +45,19 @@ class Layout:
     prior: tuple[float, ...]
     weighted: bool
     smooth: bool
-    likelihoods: bool = False
+    own: str = ""
+    own_columns: int = 0
+    pooled: bool = False
 
     @property
     def inputs(self) -> int:
-        """How many columns the method reads: those before the likelihoods."""
-        return self.d - self.classes * self.likelihoods
+        """How many columns are what the classifier says: those before the method's own."""
+        return self.d - self.own_columns
 
     @property
     def has_cells(self) -> bool:
-        """Whether rows above the cap are kept as cells; otherwise as a sample."""
-        return 0 < self.classes <= MOST_CLASSES
+        """Whether rows above the cap are kept as cells, with the mean of each; otherwise as a sample."""
+        return 0 < self.classes <= FEW_CLASSES and (self.pooled or self.inputs == self.classes)
 
     @property
     def sums(self) -> FixedPoint:
@@ -90,64 +93,58 @@ class Layout:
     @property
     def controls(self) -> int:
         """The number of control variates; none if cells are kept, whose sums are exact anyway."""
-        if self.has_cells or not self.d:
-            return 0
-        if not self.classes:
-            return 2 * self.d
-        k = self.classes
-        squared, plain = self._references()
-        return self.inputs + k + len(squared) * (k * (k + 1) // 2) + len(plain) * (k - 1)
+        return sum(_count_controls(self))
+
+    @property
+    def main_controls(self) -> int:
+        """How many of them, the first ones, the estimate depends on most: those that are not histograms."""
+        return _count_controls(self)[0]
 
     def control_variates(self, rows: NDArray[np.floating]) -> FloatArray:
-        r"""What is summed exactly over rows (n, d) of which only a sample is kept: (controls, n).
+        """What is summed exactly over rows (n, d) of which only a sample is kept: (controls, n).
 
-        Posteriors, predicted classes, and the posteriors that the likelihoods L give at a few prevalences a: an
-        estimate by maximum likelihood depends on the rows mainly through these, and through their products, which say
-        how they change with a. Of features, values and squares.
-
-        .. math:: r_c = \frac{a_c L_c}{\sum_j a_j L_j}
+        Posteriors, predicted classes, and what the method reads besides: nothing, means or likelihoods of its own, or
+        else likelihoods and histograms. Of features, values, squares, scores and histograms.
         """
+        return np.vstack([*self.main_variates(rows), *self._histograms(rows)])
+
+    def main_variates(self, rows: NDArray[np.floating]) -> list[FloatArray]:
+        """The first of them, in parts: all but histograms."""
         values = np.asarray(rows, dtype=float)
-        if not self.controls:
-            return np.empty((0, len(values)))
-        if not self.classes:
-            return np.vstack([values.T, values.T**2])
-        squared, plain = self._references()
-        likelihoods, k = self.likelihoods_of(values).T.copy(), self.classes
-        found = np.empty((self.controls, len(values)))
-        found[: self.inputs] = values[:, : self.inputs].T
-        at = self.inputs + k
-        found[self.inputs : at] = np.eye(k)[values[:, :k].argmax(axis=1)].T
-        for prevalence in squared:
-            posteriors = _posteriors_at(prevalence, likelihoods)
-            for first in range(k):
-                np.multiply(posteriors[first:], posteriors[first], out=found[at : at + k - first])
-                at += k - first
-        for prevalence in plain:
-            found[at : at + k - 1] = _posteriors_at(prevalence, likelihoods)[1:]
-            at += k - 1
+        if self.has_cells or not self.d:
+            return [np.empty((0, len(values)))]
+        inputs, own, k = values[:, : self.inputs], values[:, self.inputs :], self.classes
+        if not k:
+            return [inputs.T, inputs.T**2, *two_class_scores(inputs)]
+        found = [inputs.T, np.eye(k)[inputs[:, :k].argmax(axis=1)].T]
+        if self.own == "means":
+            found.append(own.T)
+        elif self.own == "likelihoods":
+            found += scores(own, products=True)
+        elif not self.smooth:
+            found += scores(self.likelihoods_of(values), products=k <= MOST_SQUARED)
         return found
+
+    def _histograms(self, rows: NDArray[np.floating]) -> list[FloatArray]:
+        if self.has_cells or not self.d or self.smooth or (self.own and not self.pooled):
+            return []
+        values, k = np.asarray(rows, dtype=float), self.classes
+        if not k:
+            return histograms(values, [FEATURE_EDGES] * self.d)
+        embeddings = values[:, k : self.inputs]
+        bins = histograms(values[:, :k], [np.unique([*EDGES, prior]) for prior in self.prior])
+        return bins + embedded(values[:, :k], embeddings)
 
     def likelihoods_of(self, values: FloatArray) -> FloatArray:
         """Likelihoods (n, k) of rows (n, d): the method's own, or posteriors over the prior."""
-        if self.likelihoods:
+        if self.own == "likelihoods":
             return values[:, self.inputs :]
         return values[:, : self.classes] / np.maximum(self.prior, 1e-9)
 
-    def _references(self) -> tuple[FloatArray, FloatArray]:
-        """The prevalences at which products of posteriors are summed (m, k), and those of posteriors alone."""
-        k = self.classes
-        centre, corners = np.full((1, k), 1 / k), np.eye(k)
-        if self.smooth and not self.likelihoods:  # a method that reads means
-            return centre[:0], centre[:0]
-        if k > MOST_SQUARED:
-            return centre[:0], centre
-        near = [(corners, TO_CORNERS_SQUARED), (corners, TO_CORNERS), ((1 - corners) / (k - 1), TO_SIDES)]
-        around, *plain = (far * ends + (1 - far) * centre for ends, far in near)
-        return np.vstack([centre, around]), np.vstack(plain)
 
-
-def _posteriors_at(prevalence: FloatArray, likelihoods: FloatArray) -> FloatArray:
-    """Posteriors (k, n) at a prevalence (k,). A row is never rounded according to the rows next to it."""
-    joint = likelihoods * prevalence[:, None]
-    return joint / joint.sum(axis=0)
+@cache
+def _count_controls(layout: Layout) -> tuple[int, int]:
+    """How many control variates are no histograms, and how many are."""
+    none = np.empty((0, layout.d))
+    main, every = sum(map(len, layout.main_variates(none))), len(layout.control_variates(none))
+    return main, every - main

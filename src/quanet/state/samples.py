@@ -19,7 +19,9 @@ FARTHEST = 12.0  # logarithm of the largest weight, relative to the weight befor
 CLOSE = 1e-9  # a difference of means that is none
 SLOW = 0.8  # of a difference that is left after a step; the matrix is then computed again
 RIDGE = 1e-8  # above the rounding of the products of a thousand columns
-RIDGES = (RIDGE, 1e-6, 1e-5, 1e-3)  # tried in this order, until few rows do not get most of the weight
+RIDGES = (RIDGE, 1e-6, 1e-5, 1e-3)  # tried in this order, until means agree and few rows do not get most of the weight
+SOFTER = 1e2  # how much larger the ridge of sums is that need not agree to the last digit, see `Layout.main_controls`
+FAR = 1e-4  # of another mean from the wanted one, in standard deviations; that of a plain sample is fifty times as far
 FEWEST = 0.25  # of the effective size, that is left after calibration
 STEPS = 20
 CHUNK = 2**22  # control variates that are computed at a time
@@ -71,6 +73,7 @@ class _Controls:
     Attributes
     ----------
     parts : some rows, and their columns (c, rows). Together they may be too large for one array more.
+    main : (c,) whether the mean of a column must be right.
     """
 
     def __init__(self, rows: FloatArray, layout: Layout, means: FloatArray) -> None:
@@ -81,10 +84,15 @@ class _Controls:
         spread = np.sqrt(np.maximum(square - mean**2, 0))
         used = spread > 1e-9
         self.size = 1 + int(used.sum())
+        self.main = np.append(True, np.arange(len(means))[used] < layout.main_controls)
         self.parts: list[tuple[slice, FloatArray]] = []
         while controls:
             values = controls.pop(0)[used] / spread[used, None]
             self.parts.append((parts[len(self.parts)], np.vstack([np.ones(values.shape[1]), values])))
+
+    def ridge(self, least: float) -> FloatArray:
+        """A ridge (c,) that is larger for columns whose mean need not be right."""
+        return np.where(self.main, least, SOFTER * least)
 
     def products(self, weights: FloatArray) -> FloatArray:
         """Sums of the products of columns (c, c) times weights (n,)."""
@@ -111,7 +119,7 @@ def _unexplained(
         shares = weights @ responsibilities
     wanted = responsibilities - shares
     both = sum(columns @ (weights[part, None] * wanted[part]) for part, columns in known.parts)
-    slopes = cho_solve(_factor(products, RIDGE), both)
+    slopes = cho_solve(_factor(products, known.ridge(RIDGE)), both)
     left = sum(
         (weights[part, None] * (wanted[part] - columns.T @ slopes) ** 2).sum(axis=0) for part, columns in known.parts
     )
@@ -129,8 +137,8 @@ def _calibrated(known: _Controls, weights: FloatArray, products: FloatArray) -> 
     products : of the columns, with these weights.
     """
     for ridge in RIDGES:
-        found = _raked(known, weights, products, ridge)
-        if _effective_size(found) >= FEWEST * _effective_size(weights):
+        found, far = _raked(known, weights, products, known.ridge(ridge))
+        if far <= FAR and _effective_size(found) >= FEWEST * _effective_size(weights):
             break
     return found / found.sum()
 
@@ -139,9 +147,10 @@ def _effective_size(weights: FloatArray) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _raked(known: _Controls, base: FloatArray, products: FloatArray, ridge: float) -> FloatArray:
-    """Weights with the wanted means of columns that are closest in entropy: exp(at @ columns) times the base.
+def _raked(known: _Controls, base: FloatArray, products: FloatArray, ridge: FloatArray) -> tuple[FloatArray, float]:
+    """Weights with the wanted means of columns that are closest in entropy, and how far off the means are.
 
+    The weights are exp(at @ columns) times the base.
     Columns are nearly dependent, hence the ridge. The function is convex, so Newton's method finds its minimum. Its
     matrix is the same for several steps, as long as they come closer: it costs far more than a step.
     """
@@ -163,14 +172,14 @@ def _raked(known: _Controls, base: FloatArray, products: FloatArray, ridge: floa
         exact = better is None or np.abs(missing).max() > SLOW * far
         if exact:
             factor = _factor(known.products(found), ridge)
-    return np.maximum(found, LEAST * base)
+    return np.maximum(found, LEAST * base), float(np.abs(missing + ridge * at)[known.main].max())
 
 
-def _factor(products: FloatArray, ridge: float) -> tuple[FloatArray, bool]:
-    return cho_factor(products + ridge * np.eye(len(products)))
+def _factor(products: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
+    return cho_factor(products + np.diag(ridge))
 
 
-def _at(known: _Controls, base: FloatArray, at: FloatArray, ridge: float) -> tuple[float, FloatArray, FloatArray]:
+def _at(known: _Controls, base: FloatArray, at: FloatArray, ridge: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """The function that is minimised, the weights there, and what is missing in their sums: minus the gradient."""
     found, sums = np.empty(len(base)), np.zeros(known.size)
     for part, columns in known.parts:
@@ -181,4 +190,4 @@ def _at(known: _Controls, base: FloatArray, at: FloatArray, ridge: float) -> tup
         sums += columns @ found[part]
     wanted = np.zeros(known.size)
     wanted[0] = 1.0
-    return float(found.sum() - at[0] + ridge * at @ at / 2), found, wanted - sums - ridge * at
+    return float(found.sum() - at[0] + (ridge * at) @ at / 2), found, wanted - sums - ridge * at

@@ -13,7 +13,7 @@ from quanet.diagnostics.contents import SomeTexts
 from quanet.diagnostics.text_drift import UnknownWords, classifier_of, overlap_count
 from quanet.drift.profile import GroupDescriptions
 from quanet.errors import InvalidData
-from quanet.state.batch_reader import own_likelihoods
+from quanet.state.batch_reader import own_columns
 from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, WEIGHTED
 from quanet.state.grouped_inputs import GroupedInputs
 from quanet.state.kept_rows import KeptRows
@@ -94,7 +94,7 @@ def _as_rows(kept: KeptRows, quantifier: Quantifier) -> tuple[Any, Codes, FloatA
     instances, noise = cells.counts, np.zeros(len(cells.groups))
     if not layout.has_cells:
         totals, instances, noise = calibrate_samples(
-            cells, np.hstack([means, own_likelihoods(quantifier, means)]), totals[:, 0], kept.sampled, layout
+            cells, np.hstack([means, own_columns(quantifier, means)[1]]), totals[:, 0], kept.sampled, layout
         )
     ones = np.ones(len(rows.groups))
     alone = ones if rows.weights is None else rows.weights
