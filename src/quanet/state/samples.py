@@ -18,6 +18,7 @@ ROUNDS, HALVINGS = 60, 20  # of Newton's method, and of one of its steps
 FARTHEST = 12.0  # logarithm of the largest weight, relative to the weight before
 CLOSE = 1e-9  # a difference of means that is none
 SLOW = 0.8  # of a difference that is left after a step; the matrix is then computed again
+MATRICES = 8  # that are computed; one of a thousand columns takes seconds, and more hardly help
 RIDGE = 1e-8  # above the rounding of the products of a thousand columns
 RIDGES = (RIDGE, 1e-6, 1e-5, 1e-3)  # tried in this order, until means agree and few rows do not get most of the weight
 SOFTER = 1e2  # how much larger the ridge of sums is that need not agree to the last digit, see `Layout.main_controls`
@@ -150,11 +151,11 @@ def _effective_size(weights: FloatArray) -> float:
 def _raked(known: _Controls, base: FloatArray, products: FloatArray, ridge: FloatArray) -> tuple[FloatArray, float]:
     """Weights with the wanted means of columns that are closest in entropy, and how far off the means are.
 
-    The weights are exp(at @ columns) times the base.
-    Columns are nearly dependent, hence the ridge. The function is convex, so Newton's method finds its minimum. Its
-    matrix is the same for several steps, as long as they come closer: it costs far more than a step.
+    The weights are exp(at @ columns) times the base. Columns are nearly dependent, hence the ridge. The function is
+    convex, so Newton's method finds its minimum. Its matrix is the same for several steps, as long as they come
+    closer: it costs far more than a step.
     """
-    at, factor, exact = np.zeros(known.size), _factor(products, ridge), True
+    at, factor, exact, matrices = np.zeros(known.size), _factor(products, ridge), True, 1
     function, found, missing = _at(known, base, at, ridge)
     for _ in range(ROUNDS):
         far = np.abs(missing).max()
@@ -171,6 +172,9 @@ def _raked(known: _Controls, base: FloatArray, products: FloatArray, ridge: Floa
             break
         exact = better is None or np.abs(missing).max() > SLOW * far
         if exact:
+            matrices += 1
+            if matrices > MATRICES:
+                break
             factor = _factor(known.products(found), ridge)
     return np.maximum(found, LEAST * base), float(np.abs(missing + ridge * at)[known.main].max())
 
