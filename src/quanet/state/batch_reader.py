@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-OWN_BITS = 12
+OWN_BITS = 12  # of the columns that a method computes itself
 
 
 @dataclass(frozen=True, slots=True, eq=False)
