@@ -14,7 +14,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from quanet.arrays import FloatArray, IntArray, LabelArray, check_not_empty
 from quanet.bags import Bags
 from quanet.classifiers.cross_fitting import check_labels, without_single
-from quanet.data.instances import Inputs
+from quanet.classifiers.folds import is_number
+from quanet.data.duplicates import canonical_order, hash_instances, take_instances
+from quanet.data.instances import Inputs, posterior_columns
 from quanet.data.label_spellings import describe_variants
 from quanet.drift.parts import check_groups
 from quanet.drift.scale import DriftScale, is_wanted, learn_scale
@@ -74,6 +76,9 @@ class Quantifier(BaseEstimator, ABC):
     def fit(self, X: Any, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
         """Learn from labelled instances, and learn the drift scale (`quanet.drift.scale`).
 
+        The order of the instances does not matter: they are first put into an order given by a hash of their content,
+        from which folds and pools are drawn. Only a splitter passed as `cv` gets them as they are.
+
         Parameters
         ----------
         X : instances: texts, a matrix of numbers (n, d), or what the classifier reads.
@@ -82,13 +87,33 @@ class Quantifier(BaseEstimator, ABC):
             the bias is on data of a new kind. None finds such parts by clustering. With fewer than 1,000 instances, the
             typical bias of other datasets is used instead.
         """
-        if groups is not None:
-            check_groups(groups, _num_samples(X))  # before the work
+        names = None if groups is None else check_groups(groups, _num_samples(X))
+        order = self._fit_order(X, y, names)
+        if order is not None:
+            y = check_labels(y, len(order))[order]
+            X, names = take_instances(X, order), None if names is None else names[order]
         self._fit(X, y)
         self.__dict__.pop("drift_", None)  # of an earlier fit
         if is_wanted():
-            self.learn_drift(X, y, groups)
+            self.learn_drift(X, y, names)
         return self
+
+    def _fit_order(self, X: Any, y: ArrayLike, groups: LabelArray | None) -> IntArray | None:
+        """Positions (n,) of the instances in the order in which `fit` uses them; None for the order that they have."""
+        passed = (value for name, value in self.get_params().items() if name.rpartition("__")[2] == "cv")
+        if not all(value is None or isinstance(value, str) or is_number(value) for value in passed):
+            return None  # a splitter may depend on the order
+        labels = check_labels(y, _num_samples(X))
+        classes = classes_of(labels)
+        codes = encode(labels, classes)
+        if not self.is_precomputed():
+            return canonical_order(X, codes, groups)
+        posteriors, others = posterior_columns(X, classes)
+        if posteriors.shape[1:] != classes.shape:
+            return None  # `_fit` raises
+        # An order that does not depend on the names of the classes.
+        own = np.take_along_axis(posteriors, codes[:, None], axis=1)
+        return canonical_order(np.hstack([own, np.sort(posteriors), others]), hash_instances(X), codes, groups)
 
     def _fit(self, X: Any, y: ArrayLike) -> None:
         """What the method learns from instances X and their labels y (n,)."""

@@ -26,7 +26,6 @@ from quanet.drift.scale import without_drift
 from quanet.errors import QuanetWarning
 from quanet.simplex import count, draw_bags, draw_uniformly, to_counts
 
-BLOCKS = 50  # of neighbouring instances of a class, whose means show how similar neighbours are
 MIN_HELD_OUT = 30  # held-out instances; with fewer, nothing is measured and estimates are not shrunk
 MIN_PER_CLASS = 4  # held-out instances of a class, so that each half has two
 ENOUGH = 0.5  # share of explained variance from which estimates are not shrunk
@@ -101,45 +100,22 @@ class HeldOut:
         """Positions of the instances of every class."""
         return [np.flatnonzero(self.codes == c) for c in range(self.k)]
 
-    def effective_sizes(self, scores: FloatArray) -> FloatArray:
-        """Effective number of independent instances of every class, (k,), from scores (m, d): `effective_size`."""
-        groups, members = self.groups, self.by_class()
-        return np.array([effective_size(scores[part], None if groups is None else groups[part]) for part in members])
+    @property
+    def effective_sizes(self) -> FloatArray:
+        """Effective number of independent instances of every class, (k,): copies count as `independent_size`."""
+        groups = self.groups
+        if groups is None:
+            return self.counts.astype(float)
+        return np.array([independent_size(groups[part]) if len(part) else 0.0 for part in self.by_class()])
 
-    def resamples(self, rng: np.random.Generator, number: int, *, posteriors: bool) -> Iterator["HeldOut"]:
-        """Draw instances of each class with replacement, as many as the effective number of independent instances.
-
-        `posteriors` states whether the inputs begin with posteriors, which show how similar neighbours are.
-        """
-        members, similarity = self.by_class(), 1.0  # of all classes, because some methods learn from class frequencies
-        if posteriors:
-            similarity = float(np.mean(self.counts / self.effective_sizes(self.inputs[:, : self.k])))
-        elif self.groups is not None:
-            similarity = float(np.mean([len(part) / independent_size(self.groups[part]) for part in members]))
+    def resamples(self, rng: np.random.Generator, number: int) -> Iterator["HeldOut"]:
+        """Draw instances of each class with replacement, as many as the effective number of independent instances."""
+        # The same for all classes, because some methods learn from class frequencies.
+        similarity = float(np.mean(self.counts / self.effective_sizes))
+        members = self.by_class()
         sizes = [max(1, round(len(part) / similarity)) for part in members]
         for _ in range(number):
             yield self.take(np.concatenate([rng.choice(part, n) for part, n in zip(members, sizes, strict=True)]))
-
-
-def effective_size(scores: FloatArray, groups: IntArray | None = None) -> float:
-    """Number of independent scores with the same precision as scores (m, d) of similar neighbours; at most m.
-
-    Copies of an instance, which have the same number in `groups` (m,), count once. In most data, reviews of one film or
-    posts of one day are neighbours. The means of blocks of neighbours then differ more than those of independent
-    scores. Each block is compared with the next one, so that a trend or sorted data do not look like similarity (von
-    Neumann 1941).
-    """
-    if groups is not None:
-        _, first = np.unique(groups, return_index=True)
-        return effective_size(scores[np.sort(first)]) * independent_size(groups) / len(first)
-    m = len(scores)
-    if m < 2 * BLOCKS:
-        return float(m)
-    parts = np.array_split(np.arange(m), BLOCKS)
-    means = np.array([scores[part].mean(axis=0) for part in parts])
-    between = float((np.diff(means, axis=0) ** 2).sum()) / (2 * (BLOCKS - 1))
-    expected = float(scores.var(axis=0, ddof=1).sum()) * BLOCKS / m
-    return m * min(1.0, max(expected / max(between, 1e-300), BLOCKS / m))
 
 
 def shrinkage_of(quantifier: Any, scores: FloatArray, inputs: FloatArray, codes: IntArray) -> float:
@@ -215,7 +191,7 @@ def credibility(quantifier: Any, inputs: FloatArray, codes: IntArray) -> float:
 
     True deviations are regressed on estimated deviations, in bags with prevalences uniform on the simplex. The method
     learns from one half of the held-out inputs (m, d) with classes (m,), and bags are drawn from the other half; then
-    the halves are exchanged. Each half consists of neighbours, so that the halves come from different folds. Both
+    the halves are exchanged. Each half consists of whole folds, except for one. Both
     halves have random errors, so that estimates exceed the truth by twice as much as in a new bag.
     """
     prior = quantifier.prior_

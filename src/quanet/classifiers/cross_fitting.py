@@ -1,7 +1,7 @@
 """Fit a classifier to all data and, fold by fold, get posteriors of instances that it has not seen (cross-fitting)."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers.fold_gap import ENOUGH_OF_CLASS, close_fold_gap, measure_fold_gap
-from quanet.classifiers.folds import split_in_folds
+from quanet.classifiers.folds import is_number, split_in_folds
 from quanet.classifiers.text import TextClassifier
-from quanet.data.duplicates import find_distinct, first_copies
+from quanet.data.duplicates import canonical_order, find_distinct, first_copies, take_instances
 from quanet.data.instances import check_labels as check_labels
 from quanet.data.instances import check_matrix, column_names, is_text, posterior_columns
 from quanet.data.instances import check_posteriors as check_posteriors
@@ -113,7 +113,7 @@ def cross_fit(
 
     Each posterior comes from a copy of the classifier that was fitted without the instance. A frozen classifier returns
     its posteriors of all instances. A classifier with `fit_out_of_fold` does both at once and shares the work that
-    needs no labels.
+    needs no labels. Unless `cv` is a splitter, the order of the instances does not matter.
     """
     fit = _cross_fit(classifier, X, codes, classes, cv=cv, measure=False)
     return fit.classifier, fit.posteriors, fit.positions
@@ -125,6 +125,10 @@ def cross_fit_with_gap(classifier: Any, X: Any, codes: IntArray, classes: LabelA
 
 
 def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *, cv: Any, measure: bool) -> CrossFit:
+    order = canonical_order(X, codes) if is_number(cv) else None
+    if order is not None:
+        found = _cross_fit(classifier, take_instances(X, order), codes[order], classes, cv=cv, measure=measure)
+        return replace(found, positions=order[found.positions])
     labels = classes[codes]
     if isinstance(classifier, FrozenEstimator):
         # Equal posteriors are not copies: different instances may have the same posteriors.

@@ -20,7 +20,7 @@ from sklearn.model_selection import (
 from sklearn.model_selection._split import GroupsConsumerMixin
 
 from quanet.arrays import IntArray, LabelArray
-from quanet.data.duplicates import Distinct, find_distinct
+from quanet.data.duplicates import Distinct, canonical_order, find_distinct, take_instances
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.parameters import between, whole
 from quanet.simplex import classes_of, count, encode
@@ -58,6 +58,11 @@ def split_in_folds(
     return list(zip(seen, held_out, strict=True))
 
 
+def is_number(cv: Any) -> bool:
+    """Whether `cv` is a number of folds or a fraction. The order of the instances does not matter then."""
+    return isinstance(cv, int | float | np.number)
+
+
 def _splittable(distinct: Distinct | None, codes: IntArray, classes: LabelArray) -> Distinct | None:
     """Distinct instances, except that the copies are split if a class consists of copies of one instance."""
     if distinct is None:
@@ -77,7 +82,7 @@ def _splittable(distinct: Distinct | None, codes: IntArray, classes: LabelArray)
 
 def _splits_by_class(cv: Any) -> bool:
     """Whether `cv` uses only the number and the classes of instances, so that it can split the distinct ones."""
-    return isinstance(cv, int | float | np.integer) or type(cv) in SPLITTERS
+    return is_number(cv) or type(cv) in SPLITTERS
 
 
 def _split(codes: IntArray, classes: LabelArray, cv: Any, groups: IntArray | None) -> list[tuple[IntArray, IntArray]]:
@@ -102,7 +107,7 @@ def _split(codes: IntArray, classes: LabelArray, cv: Any, groups: IntArray | Non
                 QuanetWarning,
                 stacklevel=5,
             )
-        # Not shuffled, so that neighbours in a file, such as reviews of one day or author, stay in one fold.
+        # Not shuffled: `Quantifier.fit` has put the instances into an order that is related to nothing.
         splitter = StratifiedKFold(min(int(cv), int(counts[rarest])))
     else:
         splitter = cv
@@ -136,7 +141,7 @@ def _check_apart(folds: list[tuple[IntArray, IntArray]], groups: IntArray, cv: A
 
 
 class Folds(BaseEstimator):
-    """`make_folds` as a scikit-learn splitter, for use with scikit-learn.
+    """`make_folds` as a scikit-learn splitter. The order of the instances does not decide which fold they are in.
 
     Parameters
     ----------
@@ -155,7 +160,12 @@ class Folds(BaseEstimator):
     def split(self, X: Any, y: ArrayLike, groups: Any = None) -> Iterator[tuple[IntArray, IntArray]]:  # noqa: ARG002
         """Positions of the training and the held-out instances of each fold."""
         classes = classes_of(y)
-        yield from make_folds(X, encode(y, classes), classes, self.cv)
+        codes = encode(y, classes)
+        order = canonical_order(X, codes) if is_number(self.cv) else None
+        if order is None:
+            order = np.arange(len(codes))
+        for seen, held_out in make_folds(take_instances(X, order), codes[order], classes, self.cv):
+            yield np.sort(order[seen]), np.sort(order[held_out])
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of folds."""

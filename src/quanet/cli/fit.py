@@ -128,6 +128,7 @@ def fit(
 
     quanet fit houses.parquet --features rooms,price --label sold -o model --method PACC --set cv=10
     """
+    from quanet.data.row_order import RowOrder
     from quanet.data.streams import TableSource
     from quanet.persist.save import free_place
     from quanet.progress import listening
@@ -168,6 +169,9 @@ def fit(
         note(counts_sentence(named_counts(data.counts, given, show)))
         for sentence in copies_sentences(len(data.y), data.duplicates, data.conflicts):
             note(sentence)
+        order = RowOrder().add(data.y.tolist()).sentence
+        if order:
+            note(f"{order} {RowOrder.advice}")
         with progress(f"Training {type(quantifier).__name__}") as update, listening(training_progress(update)):
             training = train(
                 quantifier,

@@ -3,11 +3,14 @@
 If a copy of a held-out instance is in the training data, a classifier looks better than it is. So copies stay together
 when data are split, and count as one instance when instances are counted.
 
-Texts are copies if they are equal up to case, Unicode form and white space. Rows of numbers are copies if they are
-equal, unless the values are so coarse that rows are equal by chance.
+Texts are copies if they are equal up to case, Unicode form, white space and the addresses in them (links and e-mail).
+Rows of numbers are copies if they are equal, unless the values are so coarse that rows are equal by chance.
+
+Hashes of the content also give instances an order that does not depend on the file (`canonical_order`).
 """
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quanet.arrays import FloatArray, IntArray
+from sklearn.utils import _safe_indexing
+
+from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.data.instances import check_texts, column_names, is_text
 from quanet.errors import InvalidData
 
@@ -27,30 +32,36 @@ MAX_COMPARED = 2000  # distinct rows used to see how coarse the values are
 BY_CHANCE = 0.1  # if chance explains at least this share of the pairs of equal rows, none is a copy
 MANY_COPIES = 4  # per row, on average; with coarse values, more copies are not a mistake in the data
 DIGITS = 4  # decimals; values with more decimals identify a row
+ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.+-]+@[\w-]+\.[\w.-]+")  # of a page or a mailbox
 MIXER, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
 def normalize_text(text: str) -> str:
-    r"""Normalize case, Unicode form and white space.
+    r"""Normalize case, Unicode form and white space, and leave out addresses.
+
+    A text that consists of addresses alone keeps them.
 
     Examples
     --------
     >>> normalize_text("  Good\n film ")
     'good film'
+    >>> normalize_text("Good film https://t.co/x1"), normalize_text("https://t.co/x1")
+    ('good film', 'https://t.co/x1')
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     text = text.casefold()
+    if "://" in text or "www." in text or "@" in text:
+        text = ADDRESS.sub(" ", text).strip() or text
     if text.isprintable() and "  " not in text and text == text.strip():  # all white space is single blanks
         return text
     return " ".join(text.split())
 
 
-def hash_texts(texts: list[str]) -> Hashes:
-    """A hash of every text (n,), equal for copies and in every process."""
-    digests = [
-        hashlib.blake2b(normalize_text(text).encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
-    ]
+def hash_texts(texts: list[str], *, exact: bool = False) -> Hashes:
+    """A hash of every text (n,), equal for copies, or with `exact` for equal texts alone; the same in every process."""
+    written = texts if exact else map(normalize_text, texts)
+    digests = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in written]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
@@ -59,11 +70,14 @@ def hash_training_texts(texts: list[str]) -> Hashes:
     return np.unique(hash_texts(texts))[:MAX_HASHES]
 
 
-def hash_instances(X: Any) -> Hashes | None:
-    """A hash of every instance (n,), equal for equal instances; None if X is neither texts nor a matrix."""
+def hash_instances(X: Any, *, exact: bool = False) -> Hashes | None:
+    """A hash of every instance (n,), equal for copies; None if X is neither texts nor a matrix.
+
+    With `exact`, texts that differ in case, white space or addresses have different hashes.
+    """
     if is_text(X):
         try:
-            return hash_texts(check_texts(X))
+            return hash_texts(check_texts(X), exact=exact)
         except InvalidData:  # some are missing; the caller that reads them raises
             return None
     if hasattr(X, "tocsr"):
@@ -77,6 +91,35 @@ def hash_instances(X: Any) -> Hashes | None:
     if values.ndim < 2 or values.dtype.kind not in "biuf":
         return None
     return hash_numbers(values.reshape(len(values), -1))
+
+
+def canonical_order(X: Any, *keys: LabelArray | None) -> IntArray | None:
+    """Positions (n,) that put instances into an order given by their content; None if they are in it, or have no hash.
+
+    The order is that of hashes, so that it is related neither to labels nor to topics. Equal instances are ordered by
+    the keys (n,), such as their labels. Instances that are equal in all of this may be exchanged.
+
+    Examples
+    --------
+    >>> texts = ["good", "bad", "poor", "fine"]
+    >>> order = canonical_order(texts)
+    >>> again = canonical_order(texts[::-1])
+    >>> [texts[at] for at in order] == [texts[::-1][at] for at in again]
+    True
+    """
+    hashes = hash_instances(X, exact=True)
+    if hashes is None:
+        return None
+    ranks = [np.unique(key, return_inverse=True)[1] for key in reversed(keys) if key is not None]
+    order = np.lexsort((*ranks, hashes))
+    return None if (np.diff(order) > 0).all() else order
+
+
+def take_instances(X: Any, positions: IntArray | None) -> Any:
+    """The instances at these positions, in this order; all of them, as they are, if it is None."""
+    if positions is None:
+        return X
+    return _safe_indexing(X.tocsr() if hasattr(X, "tocsr") else X, positions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,6 +273,9 @@ def _hash_sparse(matrix: Any) -> Hashes:
 def _hash_table(X: Any) -> Hashes | None:
     import pandas as pd
 
+    values = np.asarray(X)
+    if values.dtype.kind in "biuf":  # as an array of the same numbers
+        return hash_numbers(values)
     try:
         hashes: Hashes = pd.util.hash_pandas_object(_as_pandas(X), index=False).to_numpy().astype(np.uint64)
     except TypeError:  # cells such as lists

@@ -70,7 +70,7 @@ def learn_label_errors(quantifier: Quantifier) -> list[LabelErrors]:
     found = [LabelErrors.of(held_out, full.prior_)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # fit has already warned
-        for r, resampled in enumerate(held_out.resamples(rng, REPLICATES, posteriors=True)):
+        for r, resampled in enumerate(held_out.resamples(rng, REPLICATES)):
             drawn, share = resampled, _thinning(resampled)
             if share < 1:
                 drawn = drawn.take(rng.choice(len(drawn.codes), round(share * len(drawn.codes)), replace=False))

@@ -36,10 +36,9 @@ class AggregativeQuantifier(Quantifier):
         that X is the matrix of posteriors (n, k). Columns of a table are matched to the classes by name; those of an
         array are in the sorted order of the labels, as in `classes_`.
     cv : how out-of-fold posteriors are computed: a number of folds, a held-out fraction between 0 and 1, or a
-        scikit-learn splitter. The final classifier is fitted to all data. Folds follow the order of the data:
-        neighbours (reviews of one product, posts of one day) stay together, so that posteriors are as good as on new
-        products and days. If new data resemble a random part of the old data, ``StratifiedKFold(5, shuffle=True)`` is
-        better. Copies of the same instance are always in the same fold (`quanet.data.duplicates`).
+        scikit-learn splitter. The final classifier is fitted to all data. Folds do not depend on the order of the
+        data, and copies of the same instance are always in the same fold (`quanet.data.duplicates`). A splitter gets
+        the data in their order: to see how posteriors are on new products or days, pass one that leaves these out.
 
     Attributes
     ----------

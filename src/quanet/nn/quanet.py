@@ -65,9 +65,9 @@ class QuaNet(NetworkQuantifier):
     Rows to train on come from held-out training instances. If they are of one classifier, a linear reader may first
     improve the posteriors by what the embedding adds, where that is clear from out-of-fold ones. The correction starts
     at zero and is trained by divergence (KLD) on bags of 20 to 1,000 instances at prevalences uniform on the simplex.
-    Pools for training, early stopping and the last test share no instance, and neighbours in the data stay in one pool.
+    Pools for training, early stopping and the last test share no instance and no copy of one.
 
-    The last pool decides whether the network is used: it is cut into 6 to 10 parts of neighbours with at least 10
+    The last pool decides whether the network is used: it is cut into 6 to 10 parts with at least 10
     instances of every class each. In AE, RAE and KLD alike, the network's gain over the base must be significant over
     the parts (t-test, p < .005), remove at least 5 % of the base's error, and be a loss in no part; nor may it lose on
     clusters of the training data that the classifier has not seen (`quanet.drift`). Otherwise, and with fewer than
@@ -98,7 +98,7 @@ class QuaNet(NetworkQuantifier):
         classifier: Any = None,
         *,
         network: Literal["residual", "paper"] = "residual",
-        cv: Any = 20,
+        cv: Any = 5,
         max_epochs: int = 40,
         patience: int = 8,
         device: str = "auto",

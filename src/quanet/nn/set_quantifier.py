@@ -52,7 +52,7 @@ class SetQuantifier(NetworkQuantifier):
     classifier: Any = None
     _: KW_ONLY
     loss: Literal["ae", "rae", "mse", "kld"] = "kld"
-    cv: Any = 20
+    cv: Any = 5
     max_epochs: int = 40
     patience: int = 20
     device: str = "auto"

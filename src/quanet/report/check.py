@@ -18,7 +18,7 @@ MOST_ROWS = 30  # of a table of classes or periods
 KINDS = ("copies", "near copies", "contradicting labels", "short texts", "long texts", "numbers as texts")
 CHECKS = {
     "texts": (*KINDS, "encoding errors", "languages", "labels in texts"),
-    "labels": ("label variants", "class sizes", "missing labels"),
+    "labels": ("label variants", "class sizes", "missing labels", "row order"),
     "dates": ("date format", "gaps in time"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import label_name
+from quanet.data.row_order import RowOrder
 from quanet.diagnostics.findings import Finding
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 
@@ -99,7 +100,12 @@ def data_section(training: Training, focus: str | None = None) -> Section:
     rows = rows_sentence(training.rows, training.skipped)
     return Section(
         "Training data",
-        (training.sentence, f"{rows}.", *copies_sentences(training.instances, training.duplicates, training.conflicts)),
+        (
+            training.sentence,
+            f"{rows}.",
+            *copies_sentences(training.instances, training.duplicates, training.conflicts),
+            *([f"{training.order} {RowOrder.advice}"] if training.order else []),
+        ),
         tables=(counts_table(named_counts(training.counts, training.names, focus)),),
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from quanet.data.label_spellings import label_variants, spellings
 from quanet.data.languages import UNKNOWN
+from quanet.data.row_order import RowOrder
 from quanet.diagnostics.findings import Finding
 from quanet.report.phrases import listing, many, percent
 
@@ -153,6 +154,8 @@ def label_findings(labels: LabelCheck) -> list[Finding]:
                 "fit skips them.",
             )
         )
+    if labels.order:
+        found.append(Finding("row order", "note", labels.order, RowOrder.advice))
     return found + _size_findings(labels)
 
 

@@ -13,6 +13,7 @@ LAWS: tuple[Callable[[ContractCase], None], ...] = (
     conduct.inputs_are_untouched,
     estimates.on_the_simplex,
     estimates.order_is_irrelevant,
+    estimates.training_order_is_irrelevant,
     estimates.relabelling_permutes,
     estimates.batch_equals_loop,
     estimates.weights_repeat_instances,
@@ -33,7 +34,7 @@ def check_quantifier(quantifier: Quantifier, *, k: int = 2, labels: LabelKind = 
     """Raise an AssertionError that names the law a quantifier breaks; return nothing if it keeps all.
 
     Call it in the tests of your own method. The laws: estimates are on the simplex, the order of instances does not
-    matter, other names of the classes permute the estimate, a bag does not depend on its neighbours, a perfect
+    matter, neither in fit nor in a bag, other names of the classes permute the estimate, a bag does not depend on its neighbours, a perfect
     classifier gives the exact prevalences, equal seeds give equal results, errors are clear, and more.
 
     Parameters

@@ -27,6 +27,14 @@ def order_is_irrelevant(case: ContractCase) -> None:
     np.testing.assert_allclose(fitted.predict(case.pool[::-1]), fitted.predict(case.pool), atol=1e-7)
 
 
+def training_order_is_irrelevant(case: ContractCase) -> None:
+    """The same training instances in another order give the same estimates, to the last bit."""
+    estimate = case.fitted.predict(case.pool)
+    for order in (np.arange(len(case.X))[::-1], np.argsort(case.X[:, 0])):
+        fitted = clone(case.quantifier).fit(case.X[order], case.y[order])
+        np.testing.assert_array_equal(fitted.predict(case.pool), estimate)
+
+
 def relabelling_permutes(case: ContractCase) -> None:
     """Other names for the classes give the same shares under the other names."""
     k = len(case.names)

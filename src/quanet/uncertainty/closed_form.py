@@ -67,7 +67,7 @@ def counting_interval(
     the source, those of the bag vary too, by :math:`M (\mathrm{diag}(p) - p p^T) M^T / n`.
     """
     k = held_out.k
-    m = held_out.effective_sizes(scores)
+    m = held_out.effective_sizes
     rates = soft_rates(scores, held_out.codes)
     spread = np.stack([np.cov(scores[held_out.codes == c].T) for c in range(k)])
     n = np.asarray(sizes, dtype=float)
@@ -234,7 +234,7 @@ def learning_covariance(likelihoods: FloatArray, held_out: HeldOut, prevalences:
     held_out : these instances; their inputs begin with posteriors.
     prevalences : (b, k) above 0, near the estimates.
     """
-    sizes = held_out.effective_sizes(held_out.inputs[:, : held_out.k])
+    sizes = held_out.effective_sizes
     return score_covariance(likelihoods, held_out, prevalences, prevalences**2 / np.maximum(1.0, sizes - 1))
 
 

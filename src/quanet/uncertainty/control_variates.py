@@ -140,7 +140,7 @@ class ControlledCount:
         counted = (scores[:, 1] - false_positive) / (true_positive - false_positive)
         contrast = (likelihoods[:, 1] - likelihoods[:, 0]) / likelihoods.sum(axis=1)
         members = held_out.by_class()
-        sizes = held_out.effective_sizes(scores).tolist()
+        sizes = held_out.effective_sizes.tolist()
         shares = share_grid(GRID_POINTS)
         per_instance, learned = np.zeros((GRID_POINTS, 2, 2)), np.zeros((GRID_POINTS, 2, 2))
         for g, p in enumerate(shares.tolist()):

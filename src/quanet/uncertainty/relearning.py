@@ -164,7 +164,7 @@ def _relearn_resampled(quantifier: Quantifier) -> list[Quantifier]:
     rng = np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # fit has already warned
-        for resampled in held_out.resamples(rng, REPLICATES, posteriors=quantifier.reads_posteriors):
+        for resampled in held_out.resamples(rng, REPLICATES):
             relearned = quantifier.relearn(resampled.inputs, resampled.codes)
             if relearned is quantifier:
                 break

@@ -174,7 +174,7 @@ def _counting_errors(request: IntervalRequest, held_out: HeldOut, *, predicted: 
     found = count_bags(request, held_out, predicted=predicted)
     centre, control = found.centre(request.sizes), found.control
     p = _smoothed(request, centre)
-    sizes, most, members = held_out.effective_sizes(found.scores), _most_per_class(p), held_out.by_class()
+    sizes, most, members = held_out.effective_sizes, _most_per_class(p), held_out.by_class()
     if control is None:
         influence = found.scores @ np.linalg.pinv(found.rates).T
         parts = [evenly_spaced(influence[part], most)[None] for part in members]
@@ -204,7 +204,7 @@ def _likelihood_errors(request: IntervalRequest, held_out: HeldOut) -> _Parts:
         scores.append(part / (p @ part.T)[:, :, None])  # (b, m, k)
         information += p[:, c, None, None] * (np.swapaxes(scores[c], 1, 2) @ scores[c]) / len(part)
     slope = constrained_inverse(information)
-    sizes = np.maximum(1.0, held_out.effective_sizes(held_out.inputs[:, :k]) - 1)
+    sizes = np.maximum(1.0, held_out.effective_sizes - 1)
     return request.estimate, *_from_influences(request, [part @ slope for part in scores], p, sizes)
 
 

@@ -14,6 +14,7 @@ from quanet.data.columns import (
     numeric_columns,
 )
 from quanet.data.periods import Key
+from quanet.data.row_order import RowOrder
 from quanet.data.streams import TableSource
 from quanet.errors import InvalidData, brief
 from quanet.workflows.check_dates import DateCheck, DateChecker, date_columns
@@ -46,11 +47,13 @@ class LabelCheck:
     column : its name.
     counts : rows by label, the most frequent first.
     empty : rows without a label.
+    order : a sentence if labels are related to the order of the rows; otherwise empty.
     """
 
     column: str
     counts: dict[str, int]
     empty: Found
+    order: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,6 +185,7 @@ class _LabelCounter:
         self.empty = 0
         self.rows: list[int] = []
         self._codes: dict[str, int] = {}
+        self._order = RowOrder()
 
     def add(self, table: "pd.DataFrame") -> list[int]:
         codes = []
@@ -201,11 +205,12 @@ class _LabelCounter:
                 self.names.append(name)
             self.counts[name] += 1
             codes.append(code)
+        self._order.add(code for code in codes if code >= 0)
         return codes
 
     def result(self, source: TableSource) -> LabelCheck:
         empty = Found(self.empty, tuple(source.place(row) for row in self.rows))
-        return LabelCheck(self.column, dict(self.counts.most_common()), empty)
+        return LabelCheck(self.column, dict(self.counts.most_common()), empty, self._order.sentence)
 
 
 def _label(cell: Any) -> str | None:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from quanet.arrays import FloatArray
 from quanet.base import Quantifier
@@ -55,8 +54,7 @@ def run_demo(train: Dataset, test: Dataset, network: Quantifier, protocol: APP, 
     network : not yet fitted. The other methods use its classifier.
     protocol, seed : how bags are drawn.
     """
-    # Reviews of a film are consecutive. The split shuffled them, so the folds must be shuffled, too.
-    network.set_params(cv=StratifiedKFold(5, shuffle=True, random_state=seed)).fit(train.X, train.y)
+    network.fit(train.X, train.y)
     pool = network.read(test.X)
     results = _evaluate_methods(test, network, pool, protocol, seed=seed)
     months, truth = _made_up_months(network, pool, test, protocol.bag_size, seed)

@@ -14,6 +14,7 @@ from quanet.catalogue.build import make, prepare
 from quanet.data.class_names import ClassNames
 from quanet.data.duplicates import hash_training_texts
 from quanet.data.instances import InputColumns
+from quanet.data.row_order import RowOrder
 from quanet.drift.scale import root_mean_square
 from quanet.errors import InvalidPart, brief
 from quanet.persist.save import save
@@ -42,6 +43,7 @@ class Training:
     names : names of classes by label, as answers show them; labels without an entry are shown as they are.
     seconds : duration of training.
     seed : random seed.
+    order : a sentence if labels are related to the order of the rows; otherwise empty.
     """
 
     method: str
@@ -60,6 +62,7 @@ class Training:
     seed: int
     drift: "LearnedDrift | None" = None
     names: dict[str, str] = field(default_factory=dict)
+    order: str = ""
 
     @property
     def instances(self) -> int:
@@ -201,6 +204,7 @@ def train(
         seed=seed,
         drift=learned_drift(quantifier),
         names=dict(names or {}),
+        order=RowOrder().add(data.y.tolist()).sentence,
     )
 
 
