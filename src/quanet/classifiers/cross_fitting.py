@@ -125,17 +125,16 @@ def cross_fit_with_gap(classifier: Any, X: Any, codes: IntArray, classes: LabelA
 
 
 def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *, cv: Any, measure: bool) -> CrossFit:
-    order = canonical_order(X, codes) if is_number(cv) else None
-    if order is not None:
-        found = _cross_fit(classifier, take_instances(X, order), codes[order], classes, cv=cv, measure=measure)
-        return replace(found, positions=order[found.positions])
-    labels = classes[codes]
     if isinstance(classifier, FrozenEstimator):
         # Equal posteriors are not copies: different instances may have the same posteriors.
         distinct = None if isinstance(classifier.estimator, PrecomputedPosteriors) else find_distinct(X)
         groups = None if distinct is None else distinct.owner
         return CrossFit(classifier, posteriors_of(classifier, X, classes), np.arange(len(codes)), groups=groups)
-    distinct = find_distinct(X)
+    order = canonical_order(X, codes) if is_number(cv) else None
+    if order is not None:
+        found = _cross_fit(classifier, take_instances(X, order), codes[order], classes, cv=cv, measure=measure)
+        return replace(found, positions=order[found.positions])
+    labels, distinct = classes[codes], find_distinct(X)
     folds = split_in_folds(codes, classes, cv, distinct)
     positions = np.concatenate([held_out for _, held_out in folds])
     groups = None if distinct is None else distinct.owner[positions]

@@ -33,9 +33,10 @@ LAWS: tuple[Callable[[ContractCase], None], ...] = (
 def check_quantifier(quantifier: Quantifier, *, k: int = 2, labels: LabelKind = "string", seed: int = 0) -> None:
     """Raise an AssertionError that names the law a quantifier breaks; return nothing if it keeps all.
 
-    Call it in the tests of your own method. The laws: estimates are on the simplex, the order of instances does not
-    matter, neither in fit nor in a bag, other names of the classes permute the estimate, a bag does not depend on its neighbours, a perfect
-    classifier gives the exact prevalences, equal seeds give equal results, errors are clear, and more.
+    Call it in the tests of your own method. The laws: estimates are on the simplex, the order of instances matters
+    neither in a bag nor in `fit`, other names of the classes permute the estimate, a bag does not depend on its
+    neighbours, a perfect classifier gives the exact prevalences, equal seeds give equal results, errors are clear, and
+    more.
 
     Parameters
     ----------
