@@ -239,7 +239,7 @@ def test_a_diagnosis_reports_the_shrinkage():
 ONCE = r"Dropped 1 of 4 classes that have only one instance: 'once'\. Their prevalence is not"
 
 
-@pytest.mark.parametrize("quantifier", [EMQ(), PACC(), OneVsRest(PACC()), Ensemble(PACC(), size=3)])
+@pytest.mark.parametrize("quantifier", [EMQ(), PACC(), OneVsRest(PACC()), Ensemble(PACC(), size=15)])
 def test_a_class_of_one_instance_is_left_out_and_the_others_are_estimated(quantifier):
     X, codes = Gaussians(k=3, distance=4.0).draw([0.5, 0.3, 0.2], 200, rng=0)
     y = np.array(["a", "b", "c"], dtype=object)[codes]

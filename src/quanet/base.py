@@ -16,7 +16,7 @@ from quanet.bags import Bags
 from quanet.classifiers.cross_fitting import check_labels, without_single
 from quanet.classifiers.folds import is_number
 from quanet.data.duplicates import canonical_order, hash_instances, take_instances
-from quanet.data.instances import Inputs, posterior_columns
+from quanet.data.instances import Inputs, check_posteriors, posterior_columns
 from quanet.data.label_spellings import describe_variants
 from quanet.drift.parts import check_groups
 from quanet.drift.scale import DriftScale, is_wanted, learn_scale
@@ -109,11 +109,16 @@ class Quantifier(BaseEstimator, ABC):
         if not self.is_precomputed():
             return canonical_order(X, codes, groups)
         posteriors, others = posterior_columns(X, classes)
-        if posteriors.shape[1:] != classes.shape:
-            return None  # `_fit` raises
+        try:
+            check_posteriors(posteriors, len(classes))
+        except InvalidData:
+            return None  # `_fit` raises, and names the instance
+        if not np.isfinite(others).all():
+            return None
         # An order that does not depend on the names of the classes.
         own = np.take_along_axis(posteriors, codes[:, None], axis=1)
-        return canonical_order(np.hstack([own, np.sort(posteriors), others]), hash_instances(X), codes, groups)
+        content = np.hstack([own, np.sort(posteriors), others])
+        return canonical_order(content, hash_instances(X), codes, groups, apart=True)
 
     def _fit(self, X: Any, y: ArrayLike) -> None:
         """What the method learns from instances X and their labels y (n,)."""

@@ -54,15 +54,6 @@ def test_a_network_that_is_right_beats_a_base_that_is_not():
     assert found.passes
 
 
-def test_a_network_that_is_right_on_some_neighbours_only_is_refused():
-    def network(rows):
-        early = (rows[..., 1].mean(axis=1) < 320)[:, None]  # the last fifth of the data is another cluster
-        return np.where(early, counted(rows), counted(rows, 0.6))
-
-    found = compare(lambda rows: counted(rows, 0.3), network, pool_of(400), rng=np.random.default_rng(0))
-    assert not found.passes
-
-
 @pytest.mark.parametrize(("n", "passes"), [(100, False), (118, False), (122, True)])
 def test_six_parts_with_ten_instances_of_every_class_are_needed(n, passes):
     found = compare(lambda rows: counted(rows, 0.3), counted, pool_of(n), rng=np.random.default_rng(0))
@@ -70,14 +61,14 @@ def test_six_parts_with_ten_instances_of_every_class_are_needed(n, passes):
     assert passes or found.p_value == 1
 
 
-def test_pools_of_runs_keep_neighbours_together_and_the_prevalence():
+def test_pools_are_disjoint_random_parts_with_the_prevalence_of_the_whole():
     pool = pool_of(600)
-    parts = pool.parts((0.6, 0.2, 0.2), rng=np.random.default_rng(0), runs=50)
+    parts = pool.parts((0.6, 0.2, 0.2), rng=np.random.default_rng(0))
     positions = [set(part.rows[:, 1].astype(int).tolist()) for part in parts]
     assert set.union(*positions) == set(range(600))
     for part, share in zip(parts, (0.6, 0.2, 0.2), strict=True):
         assert len(part.codes) == pytest.approx(600 * share, abs=2)
         np.testing.assert_allclose(prevalence_of(part.codes, np.arange(2)), 0.5, atol=0.01)
-    # Of two neighbours in a class nearly all are in one pool; drawn one by one, some 44 % would be.
+    # The probability that two neighbours in a class are in one pool is .6 ** 2 + 2 * .2 ** 2.
     together = np.mean([any({at, at + 2} <= mine for mine in positions) for at in range(598)])
-    assert together > 0.85
+    assert together == pytest.approx(0.44, abs=0.06)

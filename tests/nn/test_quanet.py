@@ -198,8 +198,8 @@ def test_bags_larger_than_those_of_training_are_not_extrapolated():
 
 @pytest.mark.no_cover
 def test_the_network_is_used_when_it_shows_a_gain_on_instances_it_has_not_seen():
-    rows, y = hidden_in_the_embedding(6000, 0, linear=False)
-    quantifier = QuaNet("precomputed", max_epochs=10, device="cpu", random_state=0).fit(rows, y)
+    rows, y = hidden_in_the_embedding(6000, 2, linear=False)
+    quantifier = QuaNet("precomputed", max_epochs=10, device="cpu", random_state=2).fit(rows, y)
     assert quantifier.corrects_
     assert quantifier.p_value_ < 0.05
     new, y_new = hidden_in_the_embedding(3000, 1, linear=False)

@@ -1,7 +1,7 @@
 """Fit a classifier to all data and, fold by fold, get posteriors of instances that it has not seen (cross-fitting)."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -132,11 +132,11 @@ def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *,
         return CrossFit(classifier, posteriors_of(classifier, X, classes), np.arange(len(codes)), groups=groups)
     order = canonical_order(X, codes) if is_number(cv) else None
     if order is not None:
-        found = _cross_fit(classifier, take_instances(X, order), codes[order], classes, cv=cv, measure=measure)
-        return replace(found, positions=order[found.positions])
+        X, codes = take_instances(X, order), codes[order]
     labels, distinct = classes[codes], find_distinct(X)
     folds = split_in_folds(codes, classes, cv, distinct)
     positions = np.concatenate([held_out for _, held_out in folds])
+    places = positions if order is None else order[positions]
     groups = None if distinct is None else distinct.owner[positions]
     # To measure the gap, one classifier leaves out two folds, provided that the folds are a partition.
     partition = len(folds) > 2 and len(np.unique(positions)) == len(positions) == len(codes)
@@ -148,14 +148,14 @@ def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *,
     rest = np.setdiff1d(positions, both)
     if not len(both) or not hasattr(classifier, "fit_out_of_fold") or count(codes[rest], len(classes)).min() == 0:
         fitted, parts = fit_in_folds(classifier, X, labels, classes, folds)
-        return CrossFit(fitted, np.concatenate(parts), positions, groups=groups)
+        return CrossFit(fitted, np.concatenate(parts), places, groups=groups)
     fitted, (*parts, of_both) = fit_in_folds(classifier, X, labels, classes, [*folds, (rest, both)])
     more = np.concatenate([parts[0], parts[len(folds) // 2]])
     shares = len(rest) / len(codes), (len(codes) + len(rest)) / (2 * len(codes))
     gap = measure_fold_gap(of_both, more, codes[both], shares)
     once = both if distinct is None else both[first_copies(distinct.owner[both], codes[both])]
     rarest = int(count(codes[once], len(classes)).min())
-    return CrossFit(fitted, np.concatenate(parts), positions, gap, groups, rarest)
+    return CrossFit(fitted, np.concatenate(parts), places, gap, groups, rarest)
 
 
 def fit_in_folds(

@@ -69,14 +69,11 @@ def hash_training_texts(texts: list[str]) -> Hashes:
     return np.unique(hash_texts(texts))[:MAX_HASHES]
 
 
-def hash_instances(X: Any, *, exact: bool = False) -> Hashes | None:
-    """A hash of every instance (n,), equal for copies; None if X is neither texts nor a matrix.
-
-    With `exact`, texts that differ in case, white space or addresses have different hashes.
-    """
+def hash_instances(X: Any) -> Hashes | None:
+    """A hash of every instance (n,), equal for copies; None if X is neither texts nor a matrix."""
     if is_text(X):
         try:
-            return hash_texts(check_texts(X), exact=exact)
+            return hash_texts(check_texts(X))
         except InvalidData:  # some are missing; the caller that reads them raises
             return None
     if hasattr(X, "tocsr"):
@@ -92,11 +89,19 @@ def hash_instances(X: Any, *, exact: bool = False) -> Hashes | None:
     return hash_numbers(values.reshape(len(values), -1))
 
 
-def canonical_order(X: Any, *keys: LabelArray | None) -> IntArray | None:
+def canonical_order(X: Any, *keys: LabelArray | None, apart: bool = False) -> IntArray | None:
     """Positions (n,) that put instances into an order given by their content; None if they are in it, or have no hash.
 
-    The order is that of hashes, so that it is related neither to labels nor to topics. Equal instances are ordered by
-    the keys (n,), such as their labels. Instances that are equal in all of this may be exchanged.
+    The order is that of hashes, so that it is related neither to labels nor to topics. Copies of an instance are next
+    to each other, in the order of the keys (n,), such as their labels. Rows that are equal by chance are numbered in
+    this order, and their numbers are hashed, too, so that they are spread. Instances that are equal in content and keys
+    may be exchanged.
+
+    Parameters
+    ----------
+    X : the instances.
+    keys : (n,) what orders equal instances; None is left out.
+    apart : whether equal instances are different ones, as equal posteriors are.
 
     Examples
     --------
@@ -106,11 +111,17 @@ def canonical_order(X: Any, *keys: LabelArray | None) -> IntArray | None:
     >>> [texts[at] for at in order] == [texts[::-1][at] for at in again]
     True
     """
-    hashes = hash_instances(X, exact=True)
+    hashes = hash_instances(X)
     if hashes is None:
         return None
     ranks = [np.unique(key, return_inverse=True)[1] for key in reversed(keys) if key is not None]
+    ranks += [hash_texts(check_texts(X), exact=True)] if is_text(X) else []
     order = np.lexsort((*ranks, hashes))
+    if apart or (not is_text(X) and _find_distinct(X, hashes) is None):
+        hashes = hashes[order]
+        first = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
+        number = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+        order = order[np.argsort(_mixed(hashes, number.astype(np.uint64) * MIXER), kind="stable")]
     return None if (np.diff(order) > 0).all() else order
 
 
@@ -167,7 +178,11 @@ def find_distinct(X: Any) -> Distinct | None:
     True
     """
     hashes = hash_instances(X)
-    found = None if hashes is None else _distinct(hashes)
+    return None if hashes is None else _find_distinct(X, hashes)
+
+
+def _find_distinct(X: Any, hashes: Hashes) -> Distinct | None:
+    found = _distinct(hashes)
     if found is None or is_text(X):
         return found
     return None if _equal_by_chance(X, found) else found

@@ -32,20 +32,14 @@ class BagPool:
         """Bags of n instances at prevalences uniform on the simplex."""
         return UPP(bag_size=n, repeats=b).draw_quietly(self.codes, rng=rng, classes=np.arange(self.k))
 
-    def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator, runs: int | None = None) -> list["BagPool"]:
-        """Disjoint pools with these shares of every class, drawn at random; copies of an instance are in the same.
-
-        With a number of runs, each class is cut into so many runs of neighbours, and these are drawn, not instances:
-        one run makes every pool a stretch of the data.
-        """
+    def parts(self, shares: tuple[float, ...], *, rng: np.random.Generator) -> list["BagPool"]:
+        """Disjoint pools with these shares of every class, drawn at random; copies of an instance are in the same."""
         bounds = np.cumsum(shares) / sum(shares)
 
         def parts_of(codes: IntArray) -> IntArray:
             member = np.empty(len(codes), dtype=np.intp)
             for c in range(self.k):
-                positions = np.flatnonzero(codes == c)
-                pieces = np.array_split(positions, min(runs or len(positions), max(1, len(positions))))
-                positions = np.concatenate([pieces[at] for at in rng.permutation(len(pieces))])
+                positions = rng.permutation(np.flatnonzero(codes == c))
                 # Half an instance off, so that rounding favours no part.
                 member[positions] = np.searchsorted(bounds, (np.arange(len(positions)) + 0.5) / len(positions))
             return member

@@ -36,8 +36,7 @@ def compare(
 ) -> Verdict:
     """Compare two estimates (b, n, d) -> (b, k) on disjoint parts of a pool that neither has learned from.
 
-    Bags of one pool share its instances, and with them its luck, so each part is one trial, not each bag. A part is a
-    run of neighbours in the data: reviews of one product stay in one part, and count once.
+    Bags of one pool share its instances, and with them its luck, so each part is one trial, not each bag.
 
     The network passes if, in AE, RAE and KLD alike, (1) the mean gain over the parts is significant, p < `LEVEL`;
     (2) it is at least `LEAST_GAIN` of the base's error; and (3) no part has a loss.
@@ -47,7 +46,7 @@ def compare(
     if parts < FEWEST_PARTS:
         return Verdict(passes=False, p_value=1.0)
     before, after = np.empty((parts, 3)), np.empty((parts, 3))
-    for at, part in enumerate(pool.parts((1.0,) * parts, rng=rng, runs=1)):
+    for at, part in enumerate(pool.parts((1.0,) * parts, rng=rng)):
         bags = part.draw(BAGS, BAG_SIZE, rng=rng)
         rows = part.rows[bags.indices]
         before[at], after[at] = (_errors(bags.prevalences, estimate(rows)) for estimate in (base, network))

@@ -19,7 +19,7 @@ from quanet.methods.about import About
 from quanet.nn.bag_pools import BagPool, base_estimate, base_from_calibrated
 from quanet.nn.guard import compare, loses_on_parts
 from quanet.nn.network_state import network_as_arrays, with_weights
-from quanet.nn.recipes import AT_A_TIME, PAPER_PARTS, RECIPES, RUNS
+from quanet.nn.recipes import AT_A_TIME, POOLS, RECIPES
 from quanet.nn.row_maker import NetworkQuantifier, RowMaker
 from quanet.nn.statistics import Statistics
 from quanet.parameters import Constraints, one_of
@@ -67,8 +67,8 @@ class QuaNet(NetworkQuantifier):
     at zero and is trained by divergence (KLD) on bags of 20 to 1,000 instances at prevalences uniform on the simplex.
     Pools for training, early stopping and the last test share no instance and no copy of one.
 
-    The last pool decides whether the network is used: it is cut into 6 to 10 parts with at least 10
-    instances of every class each. In AE, RAE and KLD alike, the network's gain over the base must be significant over
+    The last pool decides whether the network is used: it is cut into 6 to 10 parts with at least 10 instances of every
+    class each. In AE, RAE and KLD alike, the network's gain over the base must be significant over
     the parts (t-test, p < .005), remove at least 5 % of the base's error, and be a loss in no part; nor may it lose on
     clusters of the training data that the classifier has not seen (`quanet.drift`). Otherwise, and with fewer than
     about 300 held-out instances of a class, `predict` gives the base.
@@ -177,8 +177,7 @@ class QuaNet(NetworkQuantifier):
         rows, held, groups = self.rows_.fit(X, codes, self.classes_)
         self.statistics_ = Statistics.fit(rows[:, :k], codes[held])
         rng = np.random.default_rng(self.random_state)
-        shares, runs = ((0.6, 0.2, 0.2), RUNS) if self.network == "residual" else PAPER_PARTS
-        train_pool, stop_pool, guard_pool = BagPool(rows, codes[held], k, groups).parts(shares, rng=rng, runs=runs)
+        train_pool, stop_pool, guard_pool = BagPool(rows, codes[held], k, groups).parts(POOLS[self.network], rng=rng)
         with seeded(device, int(rng.integers(2**63))), one_thread():
             self._train(train_pool, stop_pool, device, rng)
         # Estimates are made in double precision, so that a bag's neighbours change nothing, not even by rounding.

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 AT_A_TIME = {"cpu": 2**22, "cuda": 2**24}  # numbers of rows that pass through the network together
 GROUPS = 16  # quantile groups of the residual network
-RUNS = 50  # of neighbours in a class, which stay in one pool
-PAPER_PARTS = (0.75, 0.25, 1e-9), None  # shares and runs: drawn at random, and nothing for a guard, which it has not
+# Shares of the pools for training, early stopping and the guard; the paper's network has no guard.
+POOLS = {"paper": (0.75, 0.25, 1e-9), "residual": (0.6, 0.2, 0.2)}
 
 
 @dataclass(frozen=True, slots=True)
