@@ -10,8 +10,7 @@ from sklearn.model_selection import KFold
 from quanet import APP, EMQ, PACC, Gaussians, QuaNet, TextClassifier, evaluate
 from quanet.classifiers.cross_fitting import cross_fit
 from quanet.classifiers.folds import make_folds
-from quanet.data.duplicates import canonical_order, find_distinct
-from quanet.data.row_order import RowOrder
+from quanet.data.duplicates import RowOrder, canonical_order, find_distinct
 from quanet.evaluation.selection import GridSearchQ
 from quanet.nn.set_quantifier import SetQuantifier
 

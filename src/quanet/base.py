@@ -16,7 +16,7 @@ from quanet.bags import Bags
 from quanet.classifiers.cross_fitting import check_labels, without_single
 from quanet.classifiers.folds import is_number
 from quanet.data.duplicates import canonical_order, hash_instances, take_instances
-from quanet.data.instances import Inputs, check_posteriors, posterior_columns
+from quanet.data.instances import Inputs, posterior_columns
 from quanet.data.label_spellings import describe_variants
 from quanet.drift.parts import check_groups
 from quanet.drift.scale import DriftScale, is_wanted, learn_scale
@@ -89,10 +89,17 @@ class Quantifier(BaseEstimator, ABC):
         """
         names = None if groups is None else check_groups(groups, _num_samples(X))
         order = self._fit_order(X, y, names)
-        if order is not None:
+        if order is None:
+            self._fit(X, y)
+        else:
+            given = X, y
             y = check_labels(y, len(order))[order]
             X, names = take_instances(X, order), None if names is None else names[order]
-        self._fit(X, y)
+            try:
+                self._fit(X, y)
+            except InvalidData:
+                self._fit(*given)  # raises the same error, with the positions that the caller knows
+                raise
         self.__dict__.pop("drift_", None)  # of an earlier fit
         if is_wanted():
             self.learn_drift(X, y, names)
@@ -109,12 +116,8 @@ class Quantifier(BaseEstimator, ABC):
         if not self.is_precomputed():
             return canonical_order(X, codes, groups)
         posteriors, others = posterior_columns(X, classes)
-        try:
-            check_posteriors(posteriors, len(classes))
-        except InvalidData:
-            return None  # `_fit` raises, and names the instance
-        if not np.isfinite(others).all():
-            return None
+        if posteriors.shape[1:] != classes.shape:
+            return None  # `_fit` raises
         # An order that does not depend on the names of the classes.
         own = np.take_along_axis(posteriors, codes[:, None], axis=1)
         content = np.hstack([own, np.sort(posteriors), others])

@@ -135,7 +135,7 @@ def test_raking_keeps_the_odds_ratio():
 def test_every_resample_has_the_quantifier_that_learned_from_it(fitted):
     full, known = as_full_fit(fitted), learn_label_errors(fitted)[1:]
     held_out = full.held_out_.doubles()
-    resamples = held_out.resamples(np.random.default_rng(0), REPLICATES, posteriors=True)
+    resamples = held_out.resamples(np.random.default_rng(0), REPLICATES)
     for one, resampled in zip(known, resamples, strict=True):
         np.testing.assert_array_equal(one.codes, resampled.codes)
         relearned = full.relearn(resampled.inputs, resampled.codes)

@@ -18,6 +18,7 @@ from quanet import (
     evaluate,
 )
 from quanet.classifiers.folds import make_folds
+from quanet.data.duplicates import canonical_order
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.evaluation.auto import default_methods
 
@@ -26,7 +27,9 @@ FEW = APP(bag_size=50, repeats=3)
 
 @pytest.fixture(scope="module")
 def clouds():
-    return Gaussians(distance=2).draw([0.7, 0.3], 600, rng=0)
+    X, y = Gaussians(distance=2).draw([0.7, 0.3], 600, rng=0)
+    order = canonical_order(X, y)  # as in `fit`
+    return X[order], y[order]
 
 
 def test_each_candidate_is_judged_on_held_out_bags(clouds):

@@ -7,6 +7,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from quanet import ACC, APP, CC, EMQ, SVMNKLD, SVMQ, Gaussians, GridSearchQ, WordBags, evaluate
 from quanet.classifiers.folds import make_folds
+from quanet.data.duplicates import canonical_order
 from quanet.errors import InvalidSetting
 from quanet.evaluation.selection import along_paths
 
@@ -15,7 +16,9 @@ FEW = APP(bag_size=50, repeats=3)
 
 @pytest.fixture(scope="module")
 def clouds():
-    return Gaussians(distance=2).draw([0.7, 0.3], 600, rng=0)
+    X, y = Gaussians(distance=2).draw([0.7, 0.3], 600, rng=0)
+    order = canonical_order(X, y)  # as in `fit`
+    return X[order], y[order]
 
 
 def test_the_errors_are_those_of_held_out_bags(clouds):

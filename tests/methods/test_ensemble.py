@@ -4,6 +4,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from quanet import ACC, APP, CC, EMQ, MS, PACC, TAC, Bags, Ensemble, Gaussians, Median, evaluate
+from quanet.data.duplicates import canonical_order
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.methods.ensemble import histograms
 from quanet.metrics import absolute_error
@@ -11,7 +12,9 @@ from quanet.metrics import absolute_error
 
 @pytest.fixture(scope="module")
 def clouds():
-    return Gaussians(distance=2).draw([0.7, 0.3], 400, rng=0)
+    X, y = Gaussians(distance=2).draw([0.7, 0.3], 400, rng=0)
+    order = canonical_order(X, y)  # as in `fit`
+    return X[order], y[order]
 
 
 @pytest.fixture(scope="module")

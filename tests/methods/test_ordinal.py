@@ -222,8 +222,8 @@ def test_folds_without_a_class_are_named():
 
 
 def test_a_search_by_the_match_distance_uses_the_order_of_its_quantifier():
-    X, y = Gaussians(k=3, distance=2).draw(np.full(3, 1 / 3), 150, rng=0)
-    order, protocol = ["low", "middle", "high"], UPP(bag_size=30, repeats=20)
+    X, y = Gaussians(k=3, distance=2).draw(np.full(3, 1 / 3), 600, rng=0)
+    order, protocol = ["low", "middle", "high"], UPP(bag_size=30, repeats=100)
     numbered, named = (
         GridSearchQ(OPACC(order=given), {"strength": [1e-3, 1e-1]}, metric="md", protocol=protocol).fit(X, labels)
         for given, labels in ((None, y), (order, np.array(order)[y]))

@@ -90,7 +90,7 @@ def test_the_covariance_of_counts_is_that_of_the_delta_method(quantifiers, pool)
     X = np.vstack([Gaussians(k=3).draw(p, 300, rng=5)[0] for p in ([0.6, 0.2, 0.2], [0.2, 0.3, 0.5])])
     sides = read_sides(quantifier, X, Bags(np.arange(600).reshape(2, -1)), 0.95)
     held_out = held_out_of(quantifier)
-    scores, m = held_out.inputs[:, :3], held_out.effective_sizes(held_out.inputs[:, :3])
+    scores, m = held_out.inputs[:, :3], held_out.effective_sizes
     inverse = np.linalg.inv(soft_rates(scores, held_out.codes))
     p = (sides.interval.estimate + 1 / 600) / (1 + 3 / 600)
     within = [np.cov(scores[held_out.codes == c].T) for c in range(3)]

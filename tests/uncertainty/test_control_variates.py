@@ -1,13 +1,13 @@
-"""Similar neighbours, and estimates combined with maximum likelihood: the effect of both on intervals."""
+"""Estimates combined with maximum likelihood, and the effect on intervals."""
 
 import numpy as np
 import pytest
 
 import quanet
 from quanet import ACC, APP, CC, EMQ, PACC, Gaussians
-from quanet.held_out import HeldOut, effective_size
+from quanet.held_out import HeldOut
 from quanet.uncertainty.control_variates import ControlledCount, ControlVariates
-from quanet.uncertainty.relearning import Likelihoods, replicates
+from quanet.uncertainty.relearning import Likelihoods
 
 
 def draw(p, n, rng):
@@ -21,40 +21,6 @@ def pacc():
 
 def held_out_of(quantifier):
     return HeldOut(quantifier.held_out_.inputs.astype(float), quantifier.held_out_.codes.astype(np.intp), 2)
-
-
-def test_similar_neighbours_reduce_the_effective_size():
-    rng = np.random.default_rng(0)
-    alone = [effective_size(rng.normal(size=(4000, 2))) / 4000 for _ in range(20)]
-    assert 0.85 < np.mean(alone) <= 1
-    films = np.repeat(rng.normal(size=(400, 2)), 10, axis=0)
-    assert effective_size(films + rng.normal(size=(4000, 2))) / 4000 == pytest.approx(1 / 5.5, rel=0.5)
-
-
-def test_a_trend_and_sorted_scores_do_not_look_like_similar_neighbours():
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(4000, 2))
-    assert effective_size(np.sort(scores, axis=0)) == 4000
-    assert effective_size(scores[:60]) == 60
-
-
-def test_similar_neighbours_make_what_is_learned_less_certain():
-    rng = np.random.default_rng(0)
-    codes = np.repeat([0, 1], 2000)
-    film = np.repeat(rng.normal(size=400), 10)
-    odds = np.where(codes == 1, 1, -1) + film + rng.normal(size=4000)
-    rows = np.stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))], axis=1)
-    mixed = np.concatenate([rng.permutation(2000), 2000 + rng.permutation(2000)])
-    spreads = []
-    for order in (np.arange(4000), mixed):
-        relearned = replicates(PACC("precomputed").fit(rows[order], codes[order]))
-        spreads.append(np.std([replicate.rates_[1, 1] for replicate in relearned]))
-    assert spreads[0] > 1.5 * spreads[1]
-    found = [
-        PACC("precomputed").fit(rows[order], codes[order]).predict_interval(rows[::10], method="closed").width.mean()
-        for order in (np.arange(4000), mixed)
-    ]
-    assert found[0] > found[1]
 
 
 def test_the_likelihood_gets_most_of_the_weight_next_to_a_mean_posterior(pacc):
@@ -108,9 +74,9 @@ def test_labels_alone_give_the_delta_method_back():
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1], 1000)
     labels = np.where(rng.random(2000) < 0.85, codes, 1 - codes)
-    hot = np.eye(2)[labels]
-    acc = ACC("precomputed").fit(hot, codes)
+    acc = ACC("precomputed").fit(np.eye(2)[labels], codes)
     held = held_out_of(acc)
+    hot = held.inputs
     control = ControlledCount.fit(hot, Likelihoods(held, acc.prior_)(held.inputs), held)
     lower, upper, _ = control.ends(np.array([0.4]), np.array([0.4]), np.array([300]), z=1.96, target_is_bag=True)
     from quanet.uncertainty.closed_form import counting_interval

@@ -128,7 +128,7 @@ def fit(
 
     quanet fit houses.parquet --features rooms,price --label sold -o model --method PACC --set cv=10
     """
-    from quanet.data.row_order import RowOrder
+    from quanet.data.duplicates import RowOrder
     from quanet.data.streams import TableSource
     from quanet.persist.save import free_place
     from quanet.progress import listening

@@ -6,13 +6,15 @@ when data are split, and count as one instance when instances are counted.
 Texts are copies if they are equal up to case, Unicode form, white space and the addresses in them (links and e-mail).
 Rows of numbers are copies if they are equal, unless the values are so coarse that rows are equal by chance.
 
-Hashes of the content also give instances an order that does not depend on the file (`canonical_order`).
+Hashes of the content also give instances an order that does not depend on the file (`canonical_order`). Whether the
+order of a file is related to its labels is counted, too (`RowOrder`).
 """
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +34,8 @@ BY_CHANCE = 0.1  # if chance explains at least this share of the pairs of equal 
 MANY_COPIES = 4  # per row, on average; with coarse values, more copies are not a mistake in the data
 DIGITS = 4  # decimals; values with more decimals identify a row
 ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.+-]+@[\w-]+\.[\w.-]+")  # of a page or a mailbox
+RELATED = 5.0  # standard deviations by which equal neighbours must exceed what chance explains
+NOTABLE = 0.05  # share of the neighbours
 MIXER, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
@@ -343,3 +347,51 @@ def _is_coarse(values: NDArray[Any]) -> bool:
         return True
     numbers: FloatArray = values.astype(float)
     return bool((np.round(numbers, DIGITS) == numbers).mean() > 0.5)
+
+
+class RowOrder:
+    r"""Counts neighbouring rows with the same label, a part of a file at a time.
+
+    In random order, neighbours have the same label with probability :math:`\sum_c p_c^2` (runs test; Mood 1940).
+
+    Examples
+    --------
+    >>> RowOrder().add(["good"] * 50 + ["bad"] * 50).sentence
+    'The labels are related to the order of the rows: 99 % of neighbouring rows have the same label, 50 % by chance.'
+    >>> RowOrder().add(["good", "bad"] * 50).sentence
+    ''
+    """
+
+    advice = (
+        "The file seems to be sorted. Estimates do not depend on its order. If neighbouring rows belong together, such "
+        "as posts of one author or reviews of one product, name their column with --groups."
+    )
+
+    def __init__(self) -> None:
+        self.counts = Counter[Any]()
+        self.alike = 0
+        self._last: Any = None
+
+    def add(self, labels: Iterable[Any]) -> "RowOrder":
+        """Count the next rows; None is a row without a label, which is left out."""
+        for label in labels:
+            if label is not None:
+                self.counts[label] += 1
+                self.alike += label == self._last
+                self._last = label
+        return self
+
+    @property
+    def sentence(self) -> str:
+        """What was found; empty if labels are not related to the order, or not noticeably."""
+        n = self.counts.total()
+        if n < 2:
+            return ""
+        squares, cubes = (sum((number / n) ** power for number in self.counts.values()) for power in (2, 3))
+        found, deviation = self.alike / (n - 1), (max(squares + squares**2 - 2 * cubes, 0.0) / n) ** 0.5
+        if found - squares <= max(NOTABLE, RELATED * deviation):
+            return ""
+        return (
+            f"The labels are related to the order of the rows: {100 * found:.0f} % of neighbouring rows have the same "
+            f"label, {100 * squares:.0f} % by chance."
+        )

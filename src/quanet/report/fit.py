@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import label_name
-from quanet.data.row_order import RowOrder
+from quanet.data.duplicates import RowOrder
 from quanet.diagnostics.findings import Finding
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 

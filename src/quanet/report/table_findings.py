@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from quanet.data.duplicates import RowOrder
 from quanet.data.label_spellings import label_variants, spellings
 from quanet.data.languages import UNKNOWN
-from quanet.data.row_order import RowOrder
 from quanet.diagnostics.findings import Finding
 from quanet.report.phrases import listing, many, percent
 

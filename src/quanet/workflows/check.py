@@ -13,8 +13,8 @@ from quanet.data.columns import (
     label_name,
     numeric_columns,
 )
+from quanet.data.duplicates import RowOrder
 from quanet.data.periods import Key
-from quanet.data.row_order import RowOrder
 from quanet.data.streams import TableSource
 from quanet.errors import InvalidData, brief
 from quanet.workflows.check_dates import DateCheck, DateChecker, date_columns

@@ -12,9 +12,8 @@ import quanet
 from quanet.base import Quantifier
 from quanet.catalogue.build import make, prepare
 from quanet.data.class_names import ClassNames
-from quanet.data.duplicates import hash_training_texts
+from quanet.data.duplicates import RowOrder, hash_training_texts
 from quanet.data.instances import InputColumns
-from quanet.data.row_order import RowOrder
 from quanet.drift.scale import root_mean_square
 from quanet.errors import InvalidPart, brief
 from quanet.persist.save import save
