@@ -277,7 +277,8 @@ class Quantifier(BaseEstimator, ABC):
 
     def is_precomputed(self) -> bool:
         """Whether the instances are posteriors, perhaps with further columns."""
-        return isinstance(getattr(self, "classifier", None), str)
+        parameters = self.get_params().items()
+        return any(name.rpartition("__")[2] == "classifier" and isinstance(value, str) for name, value in parameters)
 
     def _keep_held_out(self, held_out: HeldOut) -> None:
         """Set `held_out_`, and set `shrinkage_` from how well the classifier separates the held-out instances."""

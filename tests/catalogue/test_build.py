@@ -39,8 +39,8 @@ def test_shared_rows_are_precomputed_also_for_a_method_in_a_method():
 
 def test_a_network_is_told_that_shared_rows_are_of_one_classifier():
     assert prepare(QuaNet(), seed=0, device=None, shared=True, share=0.4).cv == 0.4
-    assert prepare(QuaNet(), seed=0, device=None, shared=True).cv == 20
-    assert prepare(QuaNet(), seed=0, device=None, shared=False, share=0.4).cv == 20
+    assert prepare(QuaNet(), seed=0, device=None, shared=True).cv == 5
+    assert prepare(QuaNet(), seed=0, device=None, shared=False, share=0.4).cv == 5
 
 
 def test_posteriors_are_for_methods_of_posteriors():

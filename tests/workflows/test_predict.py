@@ -182,11 +182,14 @@ def test_a_method_without_posteriors_counts_no_labels():
 def test_held_out_errors_are_those_of_new_data(quantifier):
     found = held_out_errors(quantifier)
     X, y = SOURCE.draw([0.5, 0.5], 3000, rng=9)
-    new = evaluate(quantifier, X, y, UPP(bag_size=found.bag_size, repeats=500), rng=1).error("ae").mean()
-    counted = evaluate(CC(quantifier.classifier_).fit(X, y), X, y, UPP(bag_size=found.bag_size, repeats=500), rng=1)
-    assert found.error == pytest.approx(new, rel=0.35)
+    protocol = UPP(bag_size=found.bag_size, repeats=200)
+    counted = evaluate(CC(quantifier.classifier_).fit(X, y), X, y, protocol, rng=1)
     assert found.counted == pytest.approx(counted.error("ae").mean(), rel=0.25)
     assert found.error < found.counted
+    # One quantifier is lucky or not. Each half of the held-out rows has learned from half of them, which costs some.
+    fitted = [EMQ().fit(*SOURCE.draw([0.5, 0.5], 1500, rng=seed)) for seed in range(6)]
+    new = np.mean([evaluate(one, X, y, protocol, rng=1).error("ae").mean() for one in fitted])
+    assert 0.8 * new < np.mean([held_out_errors(one).error for one in fitted]) < 1.7 * new
     assert held_out_errors(quantifier) == found  # the same seed, the same bags
 
 

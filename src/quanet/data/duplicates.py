@@ -118,7 +118,7 @@ def canonical_order(X: Any, *keys: LabelArray | None, apart: bool = False) -> In
     hashes = hash_instances(X)
     if hashes is None:
         return None
-    ranks = [np.unique(key, return_inverse=True)[1] for key in reversed(keys) if key is not None]
+    ranks: list[Any] = [np.unique(key, return_inverse=True)[1] for key in reversed(keys) if key is not None]
     ranks += [hash_texts(check_texts(X), exact=True)] if is_text(X) else []
     order = np.lexsort((*ranks, hashes))
     if apart or (not is_text(X) and _find_distinct(X, hashes) is None):
@@ -133,6 +133,9 @@ def take_instances(X: Any, positions: IntArray | None) -> Any:
     """The instances at these positions, in this order; all of them, as they are, if it is None."""
     if positions is None:
         return X
+    if is_text(X) and not hasattr(X, "iloc"):  # columns of polars and pyarrow, too
+        texts = check_texts(X)
+        return [texts[at] for at in positions]
     return _safe_indexing(X.tocsr() if hasattr(X, "tocsr") else X, positions)
 
 
@@ -157,10 +160,12 @@ class Distinct:
     def representatives(self, codes: IntArray) -> IntArray:
         """One class for every distinct instance (m,): if its copies have several, the rarest in the data.
 
-        A rare class then has as many distinct instances as possible.
+        A rare class then has as many distinct instances as possible. Of equally rare ones, most copies decide.
         """
         rarity = np.bincount(codes)[codes]
-        order = np.lexsort((np.arange(len(codes)), rarity, self.owner))
+        alike = np.unique(self.owner * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+        often = np.bincount(alike)[alike]
+        order = np.lexsort((np.arange(len(codes)), -often, rarity, self.owner))
         starts = np.flatnonzero(np.diff(self.owner[order], prepend=-1))
         return codes[order[starts]]
 
