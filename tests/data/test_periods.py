@@ -19,13 +19,21 @@ from quanet.errors import InvalidData, InvalidSetting
         (" 2024-04-01 ", "year", "2024"),
         (date(2024, 4, 1), "month", "2024-04"),
         (datetime(2024, 4, 1, 23, tzinfo=UTC), "day", "2024-04-01"),
+        ("2024-04-01T23:30:00Z", "day", "2024-04-01"),
+        ("2024-04-01 23:30:00 -0500", "day", "2024-04-01"),
+        ("2024-04-01T23:30+02:00[Europe/Berlin]", "day", "2024-04-01"),
+        ("2024-04-01 11:30:00 PM CEST", "day", "2024-04-01"),
+        ("20240401T233000Z", "day", "2024-04-01"),
     ],
 )
 def test_periods_are_iso(value, period, expected):
     assert period_of(value, period) == expected
 
 
-@pytest.mark.parametrize("value", ["2024-13-01", "2023-02-29", "01/02/2024", "yesterday", "", 20240401, 1.5])
+GARBAGE = ["2024-05-31T23:30:00Z garbage", "2024-05-31 23:30 or later", "2024-05-31T23:30:00Z2", "2024-05-31T12:99"]
+
+
+@pytest.mark.parametrize("value", ["2024-13-01", "2023-02-29", "01/02/2024", "yesterday", "", 20240401, 1.5, *GARBAGE])
 def test_what_is_no_date_is_refused(value):
     with pytest.raises(ValueError, match=r"date|month|day"):
         period_of(value, "day")

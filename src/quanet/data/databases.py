@@ -17,11 +17,13 @@ SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"  # first bytes; DuckDB's follow a
 ROWS = 4096  # fetched at a time
 MAX_LISTED = 10  # tables in a message
 QUERY = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w+)\b", re.DOTALL)  # the first word, after comments
+END = re.compile(r";\s*(?:(?:--[^\n]*(?:\n|$)|/\*.*?\*/)\s*)*$", re.DOTALL)  # of a statement, with comments
 READS = {"select", "with", "values", "from"}
 WRITES = re.compile(
     "insert|update|delete|replace|merge|create|drop|alter|truncate|copy|export|import|attach|detach|pragma|set|install|"
     "load|vacuum|begin|commit|call|checkpoint"
 )
+ZONED = "TIMESTAMP WITH TIME ZONE"  # a type of DuckDB, which Python reads only with another library
 ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
 Opened = tuple[str, list[str], PickColumns, Any, Callable[[], int]]
@@ -112,10 +114,12 @@ class _DuckDB(_Database):
         config: Any = {
             "enable_external_access": "false",
             "autoload_known_extensions": "false",
-            "lock_configuration": "true",
         }
         try:
             self.connection: Any = duckdb.connect(str(path), read_only=True, config=config)
+            # A timestamp with time zone is a moment without a zone of its own; the zone of the machine must not matter.
+            self.connection.execute("set TimeZone = 'UTC'")
+            self.connection.execute("set lock_configuration = true")
         except (duckdb.Error, UnicodeError) as error:
             raise InvalidData(f"{path} cannot be read: {_first_line(error)}") from None
 
@@ -131,7 +135,12 @@ class _DuckDB(_Database):
             raise InvalidData(f"the query has {len(statements)} statements. Write one select.")
         if statements[0].type != self.duckdb.StatementType.SELECT:
             raise InvalidData(_only_reads("the query"))
-        return self.connection.execute(statements[0])
+        cursor = self.connection.execute(statements[0])
+        moments = [column[0] for column in cursor.description if str(column[1]) == ZONED]
+        if not moments:
+            return cursor
+        local = ", ".join(f"{_quoted(name)}::timestamp as {_quoted(name)}" for name in moments)
+        return self.connection.execute(f"select * replace ({local}) from ({END.sub('', query)}\n)")
 
     def close(self) -> None:
         self.connection.close()

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import as_number
-from quanet.data.periods import COARSE, MONTH, YEAR, Key, too_coarse
+from quanet.data.periods import COARSE, HALF, MONTH, YEAR, ZONE, Key, too_coarse
 from quanet.errors import Detected, InvalidData, brief
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ FORMATS = (
 DIGITS = {8: "%Y%m%d", 6: "%Y%m"}  # whole numbers, by their number of digits
 SERIAL_DAYS = (20_000, 80_000)  # numbers that are dates in Excel: 1954 to 2119
 SECONDS = (631_152_000, 4_102_444_800)  # 1990 to 2100
-TIME = re.compile(r"[T,]? *\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)? ?([AaPp]\.?[Mm]\.?)? ?(Z|UTC|GMT|[+-]\d{2}:?\d{2})?")
+TIME = re.compile(rf"[T,]? *\d{{1,2}}:\d{{2}}(:\d{{2}}([.,]\d+)?)? ?({HALF})? ?({ZONE})?")
 MAX_CELLS = 20_000  # distinct cells that a format is detected from
 
 
 def read_day(value: Any, form: str) -> date:
-    """A date in a format. A time after a date is ignored, unless the format has one.
+    """A date in a format. A time after a date is ignored, unless the format has one; so is a time zone.
 
     Raises ValueError if the date does not fit.
 

@@ -28,7 +28,14 @@ PERIODS: dict[str, Callable[[date], str]] = {
     "year": lambda day: f"{day.year:04}",
 }
 MAX_GROUPS = 100_000  # a column with more values is hardly useful for grouping
-ISO = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ]\d{2}(?::?\d{2}.*)?)?Z?", re.ASCII)
+# A zone after a time: an offset, a name such as CET, or both, as in 2024-05-31T23:30+02:00[Europe/Berlin].
+ZONE = r"(?:Z|UTC|[A-Z]{1,4}T|[+-]\d{2}(?::?\d{2})?)(?:\[[\w/+-]+\])?"
+HALF = r"[AaPp]\.?[Mm]\.?"
+CLOCK = r"[0-2]\d(?::?[0-5]\d(?::?[0-6]\d(?:[.,]\d+)?)?)?"
+ISO = re.compile(
+    rf"(\d{{4}})-?(\d{{2}})-?(\d{{2}})(?:[T ] *{CLOCK}(?: ?{HALF})?(?P<zone> ?{ZONE})?|Z|[+-]\d{{2}}:\d{{2}})?",
+    re.ASCII,
+)
 MONTH, YEAR = re.compile(r"(\d{4})-(\d{2})", re.ASCII), re.compile(r"\d{4}", re.ASCII)  # dates without a day or month
 COARSE = {"month": ("month", "quarter", "year"), "year": ("year",)}  # periods that such a date determines
 SPECIAL_FORMATS = {"excel", "unix"}  # see `quanet.data.date_formats`
@@ -80,6 +87,8 @@ def parse_key(text: str) -> Key:
 def period_of(value: Any, period: str, form: str | None = None) -> str:
     """The period of a date, in ISO 8601, so that the strings sort chronologically.
 
+    A date with an offset or a time zone counts as it is written: 2024-05-31T23:30-05:00 is in May.
+
     Parameters
     ----------
     value : a date, or a string.
@@ -109,12 +118,24 @@ def _day(value: Any, period: str, form: str | None) -> date:
     is_year = isinstance(value, int) and 1000 <= value <= 9999
     text = value.strip() if isinstance(value, str) else str(value) if is_year else ""
     if found := ISO.fullmatch(text):
-        return date(*map(int, found.groups()))
+        return date(*map(int, found.group(1, 2, 3)))
     if period in COARSE["month"] and (found := MONTH.fullmatch(text)):
         return date(int(found[1]), int(found[2]), 1)
     if period in COARSE["year"] and YEAR.fullmatch(text):
         return date(int(text), 1, 1)
     raise ValueError("not an ISO 8601 date")
+
+
+def without_zone(text: str) -> str:
+    """A date and time as it is written, without its offset or time zone; any other text is unchanged.
+
+    Examples
+    --------
+    >>> without_zone("2024-05-31T12:30+02:00"), without_zone("2024-05-31 12:30:00 CET"), without_zone("2024-05")
+    ('2024-05-31T12:30', '2024-05-31 12:30:00', '2024-05')
+    """
+    found = ISO.fullmatch(text)
+    return text if found is None or found["zone"] is None else text[: found.start("zone")]
 
 
 def first_day(name: str) -> str:

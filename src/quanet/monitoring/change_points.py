@@ -11,6 +11,7 @@ these factors with weights 1 / (i (i + 1)) exceeds 1 / α with probability at mo
 """
 
 from datetime import date as day
+from datetime import datetime
 from numbers import Real
 from typing import Any
 
@@ -20,6 +21,7 @@ from scipy.special import logsumexp
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
+from quanet.data.periods import without_zone
 from quanet.errors import InvalidData
 
 MAX_RESAMPLE_SIZE = 2000  # larger batches are resampled at this size: variance times size stays the same
@@ -117,7 +119,10 @@ def unit_variance(
 
 
 def number_of(date: Any, order: int) -> tuple[float, str]:
-    """A date as a number (days for dates) and its kind; `order`, the batch number, if no date is given."""
+    """A date as a number (days for dates) and its kind; `order`, the batch number, if no date is given.
+
+    An offset or a time zone is left out: a date counts as it is written.
+    """
     if date is None:
         return float(order), "order"
     if isinstance(date, Real) and not isinstance(date, bool):
@@ -126,12 +131,19 @@ def number_of(date: Any, order: int) -> tuple[float, str]:
         return float(date), "number"
     if isinstance(date, str | day | np.datetime64):  # datetime and pandas.Timestamp are subclasses of date
         try:
-            stamp: Any = np.array(date, dtype="datetime64[us]")[()]
+            stamp: Any = np.array(_as_written(date), dtype="datetime64[us]")[()]
         except ValueError:
             raise InvalidData(f"{date!r} is not a date. Write it as 2026-03-01 or 2026-03-01T12:30.") from None
         if not np.isnat(stamp):
             return float(stamp.astype("int64")) / 86_400_000_000, "time"
     raise InvalidData(f"{date!r} is not a date. Give every batch a date or a number, or give none.")
+
+
+def _as_written(date: Any) -> Any:
+    """A date without its time zone."""
+    if isinstance(date, str):
+        return without_zone(date)
+    return date.replace(tzinfo=None) if isinstance(date, datetime) else date
 
 
 def check_kind(given: str, known: str) -> None:

@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.grouping import EMPTY
 from quanet.data.instances import Inputs
-from quanet.data.periods import Key, first_day
+from quanet.data.periods import Key, first_day, without_zone
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
 from quanet.monitoring.history import BatchEstimate, History
 from quanet.monitoring.monitor import Monitor
@@ -274,24 +273,11 @@ def _dates(key: Key, names: Sequence[str]) -> list[Any]:
     dates = []
     for name in names:
         try:
-            dates.append(_without_zone(name))
+            dates.append(without_zone(name))
+            np.datetime64(dates[-1], "us")
         except (ValueError, OverflowError):
             raise InvalidData(
                 f"{name!r} in column {key.column!r} is neither a number nor a date such as 2024-05-31. Add the "
                 f"length of a batch, for example --by {key.column}:week, and --date-format for dates in another format."
             ) from None
     return dates
-
-
-def _without_zone(name: str) -> str:
-    """Convert a date and time with a time zone to UTC, because NumPy has no time zones.
-
-    Examples
-    --------
-    >>> _without_zone("2024-05-31T12:30+02:00"), _without_zone("2024-05")
-    ('2024-05-31T10:30:00', '2024-05')
-    """
-    if re.search(r"T.*(Z|[+-]\d\d(:?\d\d)?)$", name):
-        return datetime.fromisoformat(name).astimezone(UTC).replace(tzinfo=None).isoformat()
-    np.datetime64(name, "us")
-    return name
