@@ -1,13 +1,17 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import quanet
-from quanet import EMQ, Gaussians, Monitor
+from quanet import CC, EMQ, Gaussians, Monitor
+from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
-from quanet.workflows.monitor import Batch, make_batches, monitor_batches, resume
+from quanet.state.batch_reader import BatchReader
+from quanet.state.state_reading import reading_of
+from quanet.workflows.monitor import Batch, make_batches, monitor_batches, read_batches, resume
 
 DAYS = [f"2024-03-{day:02}" for day in range(1, 29)]
 
@@ -83,6 +87,66 @@ def test_other_rows_of_a_known_time_are_taken_in(fitted):
     late = monitor_batches(monitor, read, [Batch(one.name, one.date, one.indices[50:]) for one in batches])
     assert len(late.estimates) == 3
     assert late.repeated == ()
+
+
+def test_different_rows_of_equal_date_size_and_estimate_are_added_and_equal_rows_in_any_order_are_not():
+    # 1 of 4 rows is called positive in both batches, so both estimates of CC are .25: only the rows differ.
+    posteriors = np.array(
+        [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]
+    )
+    counter = CC("precomputed").fit(np.repeat([[0.9, 0.1], [0.1, 0.9]], 20, axis=0), np.repeat([0, 1], 20))
+    monitor, read = Monitor(counter), counter.read(posteriors)
+    first, other, shuffled = (
+        [Batch("W1", "2024-01-01", np.array(rows))] for rows in ([0, 1, 2, 3], [4, 5, 6, 7], [3, 1, 0, 2])
+    )
+    monitor_batches(monitor, read, first)
+    assert monitor_batches(monitor, read, other).repeated == ()
+    for again in (first, other, shuffled):
+        assert monitor_batches(monitor, read, again).repeated == ("W1",)
+    assert monitor.sizes_.tolist() == [4, 4]
+    weights = np.arange(1.0, 9.0)
+    weighted = Monitor(counter)
+    monitor_batches(weighted, read, first, weights=weights)
+    assert monitor_batches(weighted, read, first, weights=weights).repeated == ("W1",)
+    assert monitor_batches(weighted, read, first, weights=weights[::-1]).repeated == ()
+
+
+def test_batches_of_an_older_monitor_are_known_by_their_estimates(fitted, tmp_path):
+    monitor = Monitor(fitted)
+    read, batches = batches_of(fitted, [0.3] * 3)
+    monitor_batches(monitor, read, batches[:2])
+    del monitor.contents_  # as an older version has saved it
+    quanet.save(monitor, tmp_path / "watch")
+    old = quanet.load(tmp_path / "watch")
+    again = monitor_batches(old, read, batches)
+    assert (again.repeated, again.batches) == (tuple(DAYS[:2]), (DAYS[2],))
+    quanet.save(old, tmp_path / "watch")
+    assert monitor_batches(quanet.load(tmp_path / "watch"), read, batches).repeated == tuple(DAYS[:3])
+
+
+def test_a_batch_of_a_saved_state_is_known_whatever_else_the_state_contains(monkeypatch):
+    # Above the cap, which depends on the number of groups, rows are merged: the batch is the same nevertheless.
+    monkeypatch.setattr("quanet.state.layout.ALL_SMOOTH_ROWS", 600)
+    monkeypatch.setattr("quanet.state.layout.SMOOTH_ROWS", 16)
+    model = EMQ().fit(*Gaussians().draw([0.5, 0.5], 400, rng=0))
+    X = Gaussians().draw([0.6, 0.4], 900, rng=1)[0]
+    table = pd.DataFrame({f"x{at}": column.astype(object) for at, column in enumerate(X.T)})
+    table["day"] = np.repeat(np.array(DAYS[:9], dtype=object), 100)
+    inputs, key = InputColumns(features=tuple(table.columns[:-1])), Key("day", "day")
+
+    def found(monitor, rows):
+        reader = BatchReader(model, inputs, keys=[key])
+        reading = reading_of(reader(rows, partition="rows"), model)
+        batches, _ = read_batches(key, reading)
+        return monitor_batches(monitor, reading.instances, batches, weights=reading.row_weights, merged=reading.merged)
+
+    monitor = Monitor(model)
+    assert found(monitor, table).repeated == ()
+    assert found(monitor, table[::-1]).repeated == tuple(DAYS[:9])
+    assert found(monitor, table[100:300]).repeated == tuple(DAYS[1:3])
+    changed = table[100:200].copy()
+    changed.iloc[0, 0] += 0.5
+    assert found(monitor, changed).repeated == ()
 
 
 def test_a_monitor_is_resumed_with_its_own_model_and_settings(fitted, tmp_path):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
@@ -94,6 +94,7 @@ class Monitor(BaseEstimator):
     deviations_: FloatArray  # (t,) of the distances, by chance
     totals_: FloatArray  # (t,) weights; NaN if the instances have none
     effective_: IntArray  # (t,) effective sizes; the sizes without weights
+    contents_: NDArray[np.uint64]  # (t,) hashes of what was read of each batch; 0 if unknown
     received_: int  # number of batches, including discarded ones
     kind_: str  # kind of the dates: "order", "number" or "time"
     changes_: FloatArray  # (c,) dates of the changes, as first detected
@@ -154,9 +155,22 @@ class Monitor(BaseEstimator):
         spread, resamples = self._unit_variance(rows, bag)
         estimate = estimate_batch(self.quantifier, rows, bag)
         self.kind_ = kind
-        distance = measure_batch(self.quantifier, read, bag)
-        batch_arrays.add_batch(self, at, n, estimate, spread, resamples, *distance, *batch_arrays.amounts_of(bag))
+        distance, amounts = measure_batch(self.quantifier, read, bag), batch_arrays.amounts_of(bag)
+        content = batch_arrays.content_of(read, bag.weights, merged)
+        batch_arrays.add_batch(self, at, n, estimate, spread, resamples, *distance, *amounts, content)
         return self._newest_estimate()
+
+    def contains(
+        self, X: Any, date: Any = None, *, weights: ArrayLike | None = None, merged: Merged | None = None
+    ) -> bool:
+        """Whether a batch of the same date with the same instances was added before; parameters as in `update`."""
+        self._initialize()
+        at, kind = number_of(date, self.received_)
+        if not len(self.dates_) or kind != self.kind_:
+            return False
+        read = self.quantifier.read(X)
+        bag = Bags(np.arange(len(read))[None], pool_size=len(read), weights=weights, merged=merged)
+        return batch_arrays.is_known(self, at, read, bag)
 
     def restart(self, date: Any = None) -> None:
         """Discard the batches before a date (default: before the newest change) and re-arm the alarm."""

@@ -1,7 +1,6 @@
 """Monitor the batches of a file in order of time: the answer of `quanet monitor`."""
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quanet.arrays import FloatArray, IntArray, LabelArray, Merged
-from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.grouping import EMPTY
 from quanet.data.instances import Inputs
@@ -20,14 +18,12 @@ from quanet.data.periods import Key, first_day, without_zone
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
 from quanet.monitoring.history import BatchEstimate, History
 from quanet.monitoring.monitor import Monitor
-from quanet.monitoring.windows import estimate_batch
 from quanet.persist.load import load
 from quanet.persist.save import free_place
 from quanet.state.grouped_inputs import GroupedInputs
 
 # Default smoothing window in days, by the length of a batch: seven days, otherwise about four batches.
 DEFAULT_WINDOW = {"day": 7.0, "week": 28.0, "month": 122.0, "quarter": 365.0, "year": 1461.0}
-SAME = 1e-9  # estimates that differ by less are of the same instances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +190,7 @@ def monitor_batches(
     merged: Merged | None = None,
     weight: str = "",
 ) -> MonitorRun:
-    """Add batches to a monitor in order, except those that it already contains.
+    """Add batches to a monitor in order, except those that it already contains (`Monitor.contains`).
 
     Parameters
     ----------
@@ -205,15 +201,13 @@ def monitor_batches(
     merged : if rows stand for several instances each.
     """
     earlier = len(monitor.dates_) if hasattr(monitor, "dates_") else 0
-    known = _known_batches(monitor) if earlier else {}
     names, estimates, repeated = [], [], []
     for batch in batches:
         members, own = read.take(batch.indices), None if weights is None else weights[batch.indices]
         if own is not None and not own.any():
             raise InvalidData(f"All weights of batch {batch.name} are 0, so it has no shares. Leave its rows out.")
-        counted = None if merged is None else _merged_part(merged, batch.indices)
-        bag = Bags(np.arange(len(members))[None], weights=own, merged=counted)
-        if _is_known(monitor, batch.date, members, bag, known):
+        counted = None if merged is None else merged_part(merged, batch.indices)
+        if monitor.contains(members, batch.date, weights=own, merged=counted):
             repeated.append(batch.name)
             continue
         estimates.append(monitor.update(members, date=batch.date, weights=own, merged=counted))
@@ -225,27 +219,9 @@ def monitor_batches(
     return MonitorRun(history, tuple(names), tuple(estimates), earlier, tuple(repeated), threshold)
 
 
-def _merged_part(merged: Merged, rows: IntArray) -> Merged:
+def merged_part(merged: Merged, rows: IntArray) -> Merged:
+    """What some rows stand for."""
     return Merged(merged.counts[rows], merged.squares[rows], merged.noise[rows])
-
-
-def _known_batches(monitor: Monitor) -> dict[tuple[str, int], list[FloatArray]]:
-    """Estimates of the batches so far, by date and size."""
-    history, known = monitor.history(), defaultdict[tuple[str, int], list[FloatArray]](list)
-    for at, size, estimate in zip(history.dates.tolist(), history.sizes.tolist(), history.estimate, strict=True):
-        known[date_text(at), size].append(estimate)
-    return known
-
-
-def _is_known(
-    monitor: Monitor, date: Any, read: Inputs, bag: Bags, known: dict[tuple[str, int], list[FloatArray]]
-) -> bool:
-    """Whether a batch of the same date and size has the same estimate, and so the same instances."""
-    others = known.get((date_text(date), int(bag.sizes[0])), [])
-    if not others:
-        return False
-    estimate = estimate_batch(monitor.quantifier, monitor.quantifier.rows(read.values), bag)
-    return any(bool(np.abs(one - estimate).max() < SAME) for one in others)
 
 
 def date_text(at: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags
 from quanet.files import json_ready
+from quanet.monitoring.batch_arrays import content_of
 from quanet.monitoring.history import BatchEstimate, Change
 from quanet.monitoring.monitor import Monitor
 from quanet.report.monitor import summarize_monitor
@@ -28,7 +29,15 @@ from quanet.serve.work.render_answer import stored_forms
 from quanet.state.grouped_inputs import GroupedInputs
 from quanet.state.regrouping import regroup
 from quanet.state.state_reading import reading_of
-from quanet.workflows.monitor import Batch, MonitorRun, date_text, monitor_batches, open_monitor, read_batches
+from quanet.workflows.monitor import (
+    Batch,
+    MonitorRun,
+    date_text,
+    merged_part,
+    monitor_batches,
+    open_monitor,
+    read_batches,
+)
 
 MOST_MONITORS = 20  # kept in memory
 MOST_ALARMS = 500  # that are compared with new ones
@@ -125,9 +134,9 @@ def _monitor(watch: Monitor, batches: Sequence[Batch], reading: GroupedInputs) -
 
 def _mark(batch: Batch, reading: GroupedInputs) -> tuple[Any, ...]:
     """What identifies the instances of a batch."""
-    values = reading.instances.values[batch.indices]
-    weights = None if reading.row_weights is None else float(reading.row_weights[batch.indices].sum())
-    return batch.name, len(values), weights, values.sum(axis=0).tobytes()
+    weights = None if reading.row_weights is None else reading.row_weights[batch.indices]
+    merged = None if reading.merged is None else merged_part(reading.merged, batch.indices)
+    return batch.name, len(batch.indices), int(content_of(reading.instances.take(batch.indices), weights, merged))
 
 
 def _changes(run: MonitorRun, focus: str | None) -> list[tuple[Change, dict[str, Any]]]:
