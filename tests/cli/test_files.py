@@ -77,6 +77,26 @@ def test_what_is_detected_is_a_note_once(call, model, tmp_path):
     assert "encoding" not in again[2]
 
 
+def test_a_delimiter_is_found_in_the_rows_or_given(call, model, tmp_path):
+    rows = "".join(f"film {n}, a good one;{n}\n" for n in range(40))
+    (tmp_path / "new.csv").write_text(f"review, in English;id\n{rows}")
+    text = ("--text", "review, in English")
+    code, _, err = call("predict", model, "new.csv", *text)
+    assert code == 1
+    assert "Set --delimiter ',' or --delimiter ';'" in one_line(err)
+    code, out, _ = call("predict", model, "new.csv", *text, "--delimiter", ";")
+    assert (code, json.loads(out)["total"]["n"]) == (0, 40)
+    workers = call("predict", model, "new.csv", *text, "--delimiter", ";", "--workers", "1", "--force")
+    assert json.loads(workers[1])["total"] == json.loads(out)["total"]
+    (tmp_path / "free.csv").write_text(
+        f"review;notes, if any\n{rows.replace(', a good', ' good')}".replace(" 3", ", 3")
+    )
+    assert json.loads(call("check", "free.csv")[1])["delimiter"] == ";"
+    code, _, err = call("check", "free.csv", "--delimiter", "comma")
+    assert code == 2
+    assert "Unknown delimiter 'comma'" in one_line(err)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -133,6 +133,7 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the parameter's name: values that mea
         "idna",
         "mbcs",
     ),
+    "delimiter": ("auto", ",", ";", "tab", "|", "", '"', "\n", ";;"),
     "date_format": ("%Y-%m-%d", "%d/%m/%Y", "%Y", "%", "%Q", "%Y%Y", "%-d", "x", "%j", "excel", "unix"),
     "protocol": (
         *("app", "upp", "npp", "dirichlet", "dirichlet:0.5", "dirichlet:inf", "dirichlet:1e300", "dirichlet:nan"),

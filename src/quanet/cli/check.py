@@ -5,6 +5,7 @@ from quanet.cli.options import (
     AnswerFormat,
     By,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -25,6 +26,7 @@ def check(
     by: By = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -49,7 +51,7 @@ def check(
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     with warnings_as_lines():
-        source = TableSource(files, encoding=encoding)
+        source = TableSource(files, encoding=encoding, delimiter=delimiter)
         with progress(f"Checking {source.name}", source.size) as update:
             source.follow = update
             found = check_table(source, text=text, label=label, keys=keys, form=date_format)

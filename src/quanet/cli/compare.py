@@ -25,6 +25,7 @@ from quanet.cli.options import (
     HOW,
     AnswerFormat,
     DateFormat,
+    Delimiter,
     Encoding,
     Force,
     Label,
@@ -73,6 +74,7 @@ def compare(
     names: Names = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -106,7 +108,10 @@ def compare(
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     with warnings_as_lines():
-        sources = TableSource([train], encoding=encoding), TableSource([test], encoding=encoding)
+        sources = (
+            TableSource([train], encoding=encoding, delimiter=delimiter),
+            TableSource([test], encoding=encoding, delimiter=delimiter),
+        )
         train, test = map(without_credentials, (train, test))
         columns = choose_columns(sources[0], text, label)
         training, pool = labelled_pools(

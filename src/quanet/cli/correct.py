@@ -15,6 +15,7 @@ from quanet.cli.options import (
     AnswerFormat,
     By,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -118,6 +119,7 @@ def correct(
     fail_bound: FailBound = Bound.UPPER,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -151,8 +153,11 @@ def correct(
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     columns = JudgeColumns(judge, human, cluster, scores)
-    source = TableSource(files, encoding=encoding)
-    other, anchored = (None if one is None else TableSource(one, encoding=encoding) for one in (calibration, anchor))
+    source = TableSource(files, encoding=encoding, delimiter=delimiter)
+    other, anchored = (
+        None if one is None else TableSource(one, encoding=encoding, delimiter=delimiter)
+        for one in (calibration, anchor)
+    )
     with warnings_as_lines():
         table = source.read([*columns.names(with_human=other is None), *(key.column for key in keys)])
         groups, owner = group_codes(table, keys, source=source, form=date_format)

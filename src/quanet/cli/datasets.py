@@ -1,13 +1,13 @@
 """`quanet datasets`: list, download and describe datasets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from quanet.cli.console import console, notes, problems
-from quanet.cli.options import Encoding
+from quanet.cli.options import Delimiter, Encoding
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -102,6 +102,7 @@ def show(
     text: Annotated[str | None, typer.Option(help="Text column, for your own tables.")] = None,
     label: Annotated[str, typer.Option(help="Label column.")] = "label",
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     first: Annotated[int, typer.Option(min=0, help="Number of instances to print of each part.")] = 3,
 ) -> None:
     """Show counts and prevalences of the classes, lengths of texts, dates, and the first instances.
@@ -112,7 +113,7 @@ def show(
     from quanet.data.lequa import BagFiles
 
     with notes.status(f"Reading {escape(data)} ..."):
-        title, parts = _parts(data, text=text, label=label, encoding=encoding)
+        title, parts = _parts(data, text=text, label=label, encoding=encoding, delimiter=delimiter)
     console.print(title, highlight=False, soft_wrap=True)
     for name, part in parts.items():
         if isinstance(part, BagFiles):
@@ -121,7 +122,7 @@ def show(
             _print_part(name, describe(part, first=first))
 
 
-def _parts(data: str, *, text: str | None, label: str, encoding: str) -> "tuple[str, dict[str, Dataset | BagFiles]]":
+def _parts(data: str, **columns: Any) -> "tuple[str, dict[str, Dataset | BagFiles]]":
     """The parts of a dataset; a single file is one part."""
     from quanet.data.file_names import split_address
     from quanet.data.loading import load_dataset, read_part
@@ -129,8 +130,8 @@ def _parts(data: str, *, text: str | None, label: str, encoding: str) -> "tuple[
 
     path, _ = split_address(data)
     if path.is_file() and not (path.suffix == ".txt" and is_dated(str(path))):
-        return escape(data), {"all": read_part(data, text=text, label=label, encoding=encoding)}
-    loaded: TrainTest = load_dataset(data, text=text, label=label, encoding=encoding, download=False)
+        return escape(data), {"all": read_part(data, **columns)}
+    loaded: TrainTest = load_dataset(data, **columns, download=False)
     stand_in = f", {loaded.stand_in}" if loaded.stand_in else ""
     parts: dict[str, Dataset | BagFiles] = {"train": loaded.train}
     if loaded.dev is not None:

@@ -7,6 +7,7 @@ from quanet.cli.options import (
     AnswerFormat,
     By,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -34,6 +35,7 @@ def diagnose(
     weight: Weight = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     level: Level = 0.95,
     seed: Seed = 0,
     show: ShowClass = None,
@@ -69,7 +71,15 @@ def diagnose(
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
         data = open_files(
-            quantifier, facts, files, keys, text=text, weight=weight, date_format=date_format, encoding=encoding
+            quantifier,
+            facts,
+            files,
+            keys,
+            text=text,
+            weight=weight,
+            date_format=date_format,
+            encoding=encoding,
+            delimiter=delimiter,
         )
         reading = read_files(data)
         with progress("Checking"):

@@ -17,6 +17,7 @@ from quanet.cli.options import (
     AnswerFormat,
     By,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -80,6 +81,7 @@ def diff(
     ] = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     weight: Weight = None,
     level: Level = 0.95,
     seed: Seed = 0,
@@ -133,7 +135,8 @@ def diff(
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
         columns: dict[str, Any] = {"text": text, "features": split_names(features), "weight": weight}
-        reading, name = _read(quantifier, facts, files, keys, date_format, encoding, columns)
+        text_form = {"encoding": encoding, "delimiter": delimiter}
+        reading, name = _read(quantifier, facts, files, keys, date_format, columns, text_form)
         with progress("Comparing"):
             found = compare_groups(
                 quantifier,
@@ -182,8 +185,8 @@ def _read(
     files: list[str],
     keys: "list[Key]",
     date_format: str | None,
-    encoding: str,
     columns: dict[str, Any],
+    text_form: dict[str, Any],
 ) -> tuple["GroupedInputs", str]:
     """The instances with their groups, and the name of the data: one source if grouped, else one for every file."""
     from quanet.data.streams import TableSource
@@ -192,7 +195,7 @@ def _read(
 
     readings = []
     for part in [files] if keys else [[one] for one in files]:
-        source = TableSource(part, encoding=encoding)
+        source = TableSource(part, **text_form)
         others = [*(key.column for key in keys), *([columns["weight"]] if columns["weight"] else [])]
         source.check(others)
         inputs = find_inputs(source, facts, columns["text"], columns["features"], exclude=others)

@@ -21,6 +21,7 @@ from quanet.cli.options import (
     OUTPUT,
     AnswerFormat,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -61,6 +62,7 @@ def evaluate(
     names: Names = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     bags: Annotated[
@@ -100,7 +102,7 @@ def evaluate(
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
-        source = TableSource(files, encoding=encoding)
+        source = TableSource(files, encoding=encoding, delimiter=delimiter)
         inputs, column = _columns(source, facts, text, label, [drawing.key.column if drawing.key else None, weight])
         keys = [Key(column, required=True), *([drawing.key] if drawing.key else [])]
         reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no label", weight=weight)

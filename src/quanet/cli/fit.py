@@ -25,6 +25,7 @@ from quanet.cli.options import (
     HOW,
     OUTPUT,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -73,6 +74,7 @@ def fit(
     ] = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     method: Annotated[
         str | None,
         typer.Option(
@@ -151,7 +153,7 @@ def fit(
     given = check_names(class_names)
     key = parse_keys([groups], "--groups")[0].as_required() if groups else None
     quantifier = build_quantifier(method, setting or [], classifier, seed=seed, device=device)
-    source = TableSource(files, encoding=encoding)
+    source = TableSource(files, encoding=encoding, delimiter=delimiter)
     inputs, label, found = choose_columns(
         source, text, label, features=names, detect=False, exclude=[key.column] if key else []
     )

@@ -15,6 +15,7 @@ from quanet.cli.options import (
     AnswerFormat,
     By,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -87,6 +88,7 @@ def plan(
     ] = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     design: Annotated[
         Design,
         typer.Option(help="stratified: more labels where the model is uncertain; or random.", rich_help_panel=HOW),
@@ -120,7 +122,7 @@ def plan(
     check_outputs(output, force=force)
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
-        source = TableSource(files, encoding=encoding)
+        source = TableSource(files, encoding=encoding, delimiter=delimiter)
         check_files(source)
         shown = split_names(show_columns)
         source.check([*shown, *(key.column for key in keys)])

@@ -16,6 +16,7 @@ from quanet.cli.options import (
     OUTPUT,
     AnswerFormat,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -101,6 +102,7 @@ def monitor(
     weight: Weight = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     engine: Engine = EngineName.local,
     workers: Workers = None,
     skip_bad_files: SkipBadFiles = False,
@@ -154,6 +156,7 @@ def monitor(
             weight=weight,
             date_format=date_format,
             encoding=encoding,
+            delimiter=delimiter,
             skip_bad=skip_bad_files,
         )
         reading = read_files(data, missing="no date", engine=choice, save=save_state)

@@ -61,6 +61,16 @@ def _check_encoding(encoding: str) -> str:
         raise typer.BadParameter(str(error)) from None
 
 
+def _check_delimiter(delimiter: str) -> str:
+    from quanet.data.table_rows import check_delimiter
+    from quanet.errors import InvalidSetting
+
+    try:
+        return check_delimiter(delimiter)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model folder written by `quanet fit`.", show_default=False)
 ]
@@ -121,6 +131,15 @@ Encoding = Annotated[
         metavar="NAME",
         callback=_check_encoding,
         help="Encoding of the files, such as utf-8, latin-1 or cp1252; auto: detected and reported.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Delimiter = Annotated[
+    str,
+    typer.Option(
+        metavar="CHARACTER",
+        callback=_check_delimiter,
+        help="Delimiter of CSV files, such as ';' or tab; auto: found in the first lines.",
         rich_help_panel=COLUMNS,
     ),
 ]

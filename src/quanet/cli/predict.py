@@ -15,6 +15,7 @@ from quanet.cli.options import (
     AnswerFormat,
     By,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -60,6 +61,7 @@ def predict(
     weight: Weight = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     engine: Engine = EngineName.local,
     workers: Workers = None,
     skip_bad_files: SkipBadFiles = False,
@@ -147,6 +149,7 @@ def predict(
             weight=weight,
             date_format=date_format,
             encoding=encoding,
+            delimiter=delimiter,
             skip_bad=skip_bad_files,
         )
         if items is not None:

@@ -14,6 +14,7 @@ from quanet.cli.options import (
     AnswerFormat,
     By,
     DateFormat,
+    Delimiter,
     Encoding,
     Files,
     Force,
@@ -63,6 +64,7 @@ def refine(
     ] = False,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
+    delimiter: Delimiter = "auto",
     level: Level = 0.95,
     seed: Seed = 0,
     show: ShowClass = None,
@@ -105,7 +107,15 @@ def refine(
                 "pass the sheet with --labels; or add --random if the labelled rows were drawn at random."
             )
         data = open_files(
-            quantifier, facts, files, keys, text=text, weight=weight, date_format=date_format, encoding=encoding
+            quantifier,
+            facts,
+            files,
+            keys,
+            text=text,
+            weight=weight,
+            date_format=date_format,
+            encoding=encoding,
+            delimiter=delimiter,
         )
         source, reader = data.tables("quanet refine"), data.reader
         check_files(source)

@@ -90,6 +90,7 @@ def load_dataset(
     text: str | None = None,
     label: str = "label",
     encoding: str = AUTO,
+    delimiter: str = AUTO,
     progress: FileProgress | None = None,
 ) -> TrainTest:
     r"""Load a training and a test set, by name or from your own files.
@@ -101,7 +102,7 @@ def load_dataset(
         (`read_dated_reviews`), which is split by date.
     folder : searched first for a name, before the folders in QUANET_DATA and the cache.
     download : download a dataset that is not available into the cache.
-    text, label, encoding : columns and encoding of your own tables, see `read_dataset`.
+    text, label, encoding, delimiter : columns, encoding and delimiter of your own tables, see `read_dataset`.
     progress : called during the download with the file, the bytes received and, if known, the total bytes.
 
     Returns
@@ -122,7 +123,7 @@ def load_dataset(
     >>> temporary.cleanup()
     """
     given = str(name)
-    columns = partial(read_part, text=text, label=label, encoding=encoding)
+    columns = partial(read_part, text=text, label=label, encoding=encoding, delimiter=delimiter)
     if PAIR in given:
         first, _, second = given.partition(PAIR)
         return _pair(given, Path(first), Path(second), columns)
@@ -168,11 +169,18 @@ def fetch_dataset(name: str, *, mirror: str | None = None, progress: FileProgres
     return folder
 
 
-def read_part(path: str | Path, *, text: str | None = None, label: str = "label", encoding: str = AUTO) -> Dataset:
+def read_part(
+    path: str | Path,
+    *,
+    text: str | None = None,
+    label: str = "label",
+    encoding: str = AUTO,
+    delimiter: str = AUTO,
+) -> Dataset:
     """Labelled instances from one file: a table, lines of label, tab, text (.txt), or dated reviews (.txt)."""
     file = Path(path)
     if kind_of(file) != ".txt":
-        return read_dataset(file, text=text, label=label, encoding=encoding)
+        return read_dataset(file, text=text, label=label, encoding=encoding, delimiter=delimiter)
     if not file.is_file():
         raise InvalidData(f"The file {file} does not exist.")
     return read_dated_reviews(file) if is_dated(file) else read_labelled_lines(file)

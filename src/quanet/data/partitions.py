@@ -56,7 +56,9 @@ class Partition:
         """The position of a row for messages. `row` is a value of the index of `chunks`."""
         return f"{self.name}, row {row + 1}"
 
-    def chunks(self, columns: Sequence[str], *, encoding: str = AUTO, rows: int = MAX_ROWS) -> Iterator["pd.DataFrame"]:
+    def chunks(
+        self, columns: Sequence[str], *, encoding: str = AUTO, delimiter: str = AUTO, rows: int = MAX_ROWS
+    ) -> Iterator["pd.DataFrame"]:
         """The rows with these columns, as `TableSource.chunks` yields them. The index counts rows of the file, from 0.
 
         Raises `BadFile` if the file cannot be read, lacks a column, or has changed since it was listed.
@@ -66,7 +68,7 @@ class Partition:
         if self.row_groups is not None:
             groups = range(self.first_row_group, self.first_row_group + self.row_groups)
         try:
-            with closing(open_rows(self.file, encoding=encoding)) as opened:
+            with closing(open_rows(self.file, encoding=encoding, delimiter=delimiter)) as opened:
                 check_columns(wanted, opened.columns, self.name)
                 if groups and opened.parquet and len(opened.parquet.group_rows) < groups.stop:
                     check_unchanged(self.file, self.stamp)

@@ -4,6 +4,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from quanet.data.partitions import file_partitions
 from quanet.data.records import PEEKED_ROWS, Cells
 from quanet.data.table_chunks import MAX_ROWS, frame_of, guarded, row_chunks, table_chunks
 from quanet.data.table_headers import Header, check_header, check_unchanged, header_of, read_headers
-from quanet.data.table_rows import AUTO, TableRows, check_encoding, open_rows
+from quanet.data.table_rows import AUTO, TableRows, check_delimiter, check_encoding, open_rows
 from quanet.errors import BadFile, Detected, EmptyFile, InvalidData, QuanetWarning
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class TableSource:
         ``store.db#select text, date from reviews``.
         Addresses in object storage are files, too: ``s3://bucket/reviews/*.parquet``, ``gs://``, ``abfs://``.
     encoding : of CSV, TSV and JSON. "auto": UTF-8 if the file is valid UTF-8, else detected and reported.
+    delimiter : of CSV and TSV, such as ";" or "tab". "auto": found in the first lines.
     skip_bad : whether files that cannot be read, or have other columns than the first, are skipped and reported.
         None: no, and the error does not mention the option of the commands.
 
@@ -56,10 +58,18 @@ class TableSource:
     (['text', 'stars'], ['5', '1', '5', '1'])
     """
 
-    def __init__(self, files: Iterable[str | Path], *, encoding: str = AUTO, skip_bad: bool | None = None) -> None:
+    def __init__(
+        self,
+        files: Iterable[str | Path],
+        *,
+        encoding: str = AUTO,
+        delimiter: str = AUTO,
+        skip_bad: bool | None = None,
+    ) -> None:
         self.stamps = resolve(files)
         self.files = list(self.stamps)
         self.encoding = check_encoding(encoding)
+        self.delimiter = check_delimiter(delimiter)
         self.skip_bad = skip_bad
         self.bad_files: dict[str, str] = {}
         self.bad_partitions: set[str] = set()
@@ -121,7 +131,7 @@ class TableSource:
         opened, _, _ = self._peeked()
         self._headers.setdefault(self.files[0], header_of(self.files[0], opened))
         unread = [file for file in self.files if file not in self._headers and file != STDIN]
-        for file, header in zip(unread, read_headers(unread, self.encoding), strict=True):
+        for file, header in zip(unread, read_headers(unread, self.encoding, self.delimiter), strict=True):
             with self._skipping(file):
                 if isinstance(header, InvalidData):
                     raise header
@@ -161,6 +171,10 @@ class TableSource:
         """
         start, file, first = [begin for begin in self._starts if begin[0] <= row][-1]
         return f"{shown_name(file)}, row {row - start + first + 1}"
+
+    def with_files(self, files: Iterable[str | Path]) -> "TableSource":
+        """Other files that are read in the same way."""
+        return TableSource(files, encoding=self.encoding, delimiter=self.delimiter, skip_bad=self.skip_bad)
 
     def skip(self, file: str, reason: str, partition: str = "") -> None:
         """Skip a file, or one of its partitions, and report it.
@@ -215,7 +229,7 @@ class TableSource:
         return self._first
 
     def _peek(self, file: str) -> tuple[TableRows, list[Cells], Iterator[Cells]]:
-        rows = open_rows(file, encoding=self.encoding)
+        rows = open_rows(file, encoding=self.encoding, delimiter=self.delimiter)
         try:
             unique = len(set(rows.columns)) == len(rows.columns)
             cells = guarded(rows.name, rows.pick(rows.columns) if unique else iter(()))
@@ -234,7 +248,7 @@ class TableSource:
         if self.skip_bad:
             yield from self._sound_chunks(file, wanted, most)
             return
-        with closing(open_rows(file, encoding=self.encoding)) as self._current:
+        with closing(open_rows(file, encoding=self.encoding, delimiter=self.delimiter)) as self._current:
             check_columns(wanted, self._current.columns, shown_name(file))
             yield from table_chunks(self._current, wanted, rows=most, start=self.rows)
         check_unchanged(file, self.stamps[file])
@@ -245,8 +259,9 @@ class TableSource:
             if part.id in self.bad_partitions:
                 continue
             with self._skipping(file):
-                deque(part.chunks(wanted, encoding=self.encoding), maxlen=0)
+                read = partial(part.chunks, wanted, encoding=self.encoding, delimiter=self.delimiter)
+                deque(read(), maxlen=0)
                 self._starts.append((self.rows, file, part.first_row))
-                for chunk in part.chunks(wanted, encoding=self.encoding, rows=most):
+                for chunk in read(rows=most):
                     yield chunk.set_axis(range(self.rows, self.rows + len(chunk)))
             self._done += part.size

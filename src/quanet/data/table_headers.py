@@ -10,7 +10,7 @@ from quanet.data.addresses import is_address
 from quanet.data.columns import check_columns
 from quanet.data.file_names import DATABASES, STDIN, kind_of, shown_name, split_address, stamp_of
 from quanet.data.storage import Stamp
-from quanet.data.table_rows import TableRows, open_rows
+from quanet.data.table_rows import AUTO, TableRows, open_rows
 from quanet.errors import InvalidData
 
 REQUESTS = 16  # at the same time, for files in object storage
@@ -42,12 +42,12 @@ def header_of(file: str, opened: TableRows) -> Header:
     return Header(file, opened.columns, types, tuple(opened.parquet.group_rows))
 
 
-def read_headers(files: Iterable[str], encoding: str) -> list[Header | InvalidData]:
+def read_headers(files: Iterable[str], encoding: str, delimiter: str = AUTO) -> list[Header | InvalidData]:
     """Headers, or the errors of files that cannot be read; those in object storage are read at the same time."""
 
     def one(file: str) -> Header | InvalidData:
         try:
-            with closing(open_rows(file, encoding=encoding)) as opened:
+            with closing(open_rows(file, encoding=encoding, delimiter=delimiter)) as opened:
                 return header_of(file, opened)
         except InvalidData as error:
             return error

@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
@@ -24,11 +25,12 @@ from quanet.data.parquet_files import ParquetTable
 from quanet.data.read_problems import read_problem
 from quanet.data.records import Cells, PickColumns, json_rows, rows_of_objects
 from quanet.data.storage import StoredFile
-from quanet.errors import EmptyFile, InvalidData, InvalidSetting
+from quanet.errors import EmptyFile, InvalidData, InvalidSetting, brief
 
 DELIMITERS = ",;\t|"
+FIRST_LINES = 100  # that the delimiter is found from
 MAX_CELL = 2**30  # characters; the default of Python's csv module is too short for some documents
-AUTO = "auto"  # the encoding is detected
+AUTO = "auto"  # the encoding or the delimiter is detected
 HEAD = 2**20  # bytes that the encoding is detected from
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
@@ -69,12 +71,13 @@ class TableRows:
         self.file.close()
 
 
-def open_rows(file: str, *, encoding: str) -> TableRows:
+def open_rows(file: str, *, encoding: str, delimiter: str = AUTO) -> TableRows:
     """Open a table. The format follows from the suffix of a file, or from the first bytes of standard input (``-``)."""
+    rows = partial(_rows, delimiter=delimiter)
     if file == STDIN:
         from quanet.data.standard_input import open_standard_input
 
-        return open_standard_input(_rows, encoding)
+        return open_standard_input(rows, encoding)
     path, part = split_address(file)
     kind = _checked_kind(path, part)
     try:
@@ -88,7 +91,7 @@ def open_rows(file: str, *, encoding: str) -> TableRows:
             return TableRows(*database_rows(path, part))
         raw = path.open() if isinstance(path, StoredFile) else path.open("rb")
         try:
-            return _rows(str(path), kind, _decompressed(raw, path.suffix.lower()), encoding, raw, part)
+            return rows(str(path), kind, _decompressed(raw, path.suffix.lower()), encoding, raw, part)
         except BaseException:
             raw.close()
             raise
@@ -121,6 +124,14 @@ def check_encoding(encoding: str) -> str:
     raise InvalidSetting(f"Unknown encoding {encoding!r}. Common ones are utf-8, utf-16, latin-1 and cp1252.")
 
 
+def check_delimiter(delimiter: str) -> str:
+    """A delimiter of cells, or "auto". Raises `InvalidSetting` unless it is one character, or "tab"."""
+    found = "\t" if delimiter.lower() in {"tab", "\\t"} else delimiter
+    if found == AUTO or (len(found) == 1 and found not in '"\r\n\0'):
+        return found
+    raise InvalidSetting(f"Unknown delimiter {brief(delimiter)}. Use one character, such as ';' or ',', or tab.")
+
+
 def _decompressed(raw: Any, suffix: str) -> IO[bytes]:
     if suffix == ".zst":
         import pyarrow as pa
@@ -130,7 +141,9 @@ def _decompressed(raw: Any, suffix: str) -> IO[bytes]:
     return raw if opener is None else opener(raw, "rb")
 
 
-def _rows(name: str, kind: str, stream: IO[bytes], encoding: str, file: Any, part: str = "") -> TableRows:
+def _rows(
+    name: str, kind: str, stream: IO[bytes], encoding: str, file: Any, part: str = "", *, delimiter: str
+) -> TableRows:
     if kind == ".parquet":
         table = ParquetTable(name, stream, file)
         return TableRows(name, table.columns, table.rows, file, table.bytes_read, parquet=table)
@@ -145,7 +158,7 @@ def _rows(name: str, kind: str, stream: IO[bytes], encoding: str, file: Any, par
     lines = _lines(stream, encoding, name)
     if kind in {".jsonl", ".ndjson"}:
         return TableRows(name, *json_rows(name, lines), file, facts=(("encoding", encoding),))
-    return _delimited(name, lines, file, encoding)
+    return _delimited(name, lines, file, encoding, delimiter)
 
 
 def _detected(stream: IO[bytes], name: str) -> tuple[IO[bytes], str]:
@@ -194,23 +207,78 @@ def _lines(stream: IO[bytes], encoding: str, name: str) -> Iterator[str]:
             ) from None
 
 
-def _delimited(name: str, lines: Iterator[str], file: Any, encoding: str) -> TableRows:
+def _delimited(name: str, lines: Iterator[str], file: Any, encoding: str, delimiter: str) -> TableRows:
     first = next(lines, "")
     if not first.strip():
         raise EmptyFile(f"{name} is empty. It needs a line of column names and at least one row.")
     csv.field_size_limit(max(MAX_CELL, csv.field_size_limit()))  # one limit for all readers
-    delimiter = _delimiter(first)
-    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+    lines = chain([first], lines)
+    if delimiter == AUTO:
+        some, lines = _first_lines(lines)
+        delimiter = find_delimiter(some, name)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     rows = _checked(reader, name)
     columns = [column.strip() for column in next(rows)]
-    facts = (("encoding", encoding), ("delimiter", {"\t": "tab"}.get(delimiter, delimiter)))
+    facts = (("encoding", encoding), ("delimiter", _delimiter_name(delimiter)))
     return TableRows(name, columns, lambda wanted: _picked(rows, columns, wanted, name), file, facts=facts)
 
 
-def _delimiter(header: str) -> str:
-    """The delimiter that is most frequent in the header, outside quotes."""
-    outside = "".join(header.split('"')[::2])
-    return max(DELIMITERS, key=outside.count)
+def _first_lines(lines: Iterator[str]) -> tuple[list[str], Iterator[str]]:
+    """The first lines, and all lines. An error is raised where it occurs."""
+    some: list[str] = []
+    try:
+        for line in islice(lines, FIRST_LINES):
+            some.append(line)  # noqa: PERF402 # the lines before an error are kept
+    except (InvalidData, *READ_ERRORS) as error:
+        return some, chain(some, _failing(error))
+    return some, chain(some, lines)
+
+
+def _failing(error: Exception) -> Iterator[str]:
+    raise error
+    yield
+
+
+def find_delimiter(lines: Sequence[str], name: str) -> str:
+    r"""The delimiter of the first lines of a table: the one that gives most rows as many cells as the header.
+
+    Raises `InvalidData` if several fit all rows equally well.
+
+    Examples
+    --------
+    >>> find_delimiter(["id;comment, free text\n", "1;good\n", "2;bad, sad, mad\n"], "a.csv")
+    ';'
+    """
+    widths = {delimiter: _widths(lines, delimiter) for delimiter in DELIMITERS}
+    fits = {
+        delimiter: (sum(width == header for width in rows), header)
+        for delimiter, (header, *rows) in widths.items()
+        if header > 1
+    }
+    if not fits:  # a single column
+        return DELIMITERS[0]
+    best = max(fits.values())
+    chosen = [delimiter for delimiter, fit in fits.items() if fit == best]
+    rows = widths[chosen[0]][1:]
+    if len(chosen) > 1 and rows and best[0] == len(rows):
+        both = " and ".join(map(repr, chosen))
+        options = " or ".join(f"--delimiter {_delimiter_name(one)!r}" for one in chosen)
+        raise InvalidData(f"{name}: {both} both fit as delimiters of cells. Set {options}.")
+    return chosen[0]
+
+
+def _delimiter_name(delimiter: str) -> str:
+    return "tab" if delimiter == "\t" else delimiter
+
+
+def _widths(lines: Sequence[str], delimiter: str) -> list[int]:
+    """The number of cells of the header and of each row, up to a row that cannot be read with this delimiter."""
+    found: list[int] = []
+    with suppress(csv.Error):  # also in a quoted cell that goes on in the next lines
+        for row in csv.reader(lines, delimiter=delimiter, strict=True):
+            if row:
+                found.append(len(row))  # noqa: PERF401 # the rows before an error are kept
+    return found or [0]
 
 
 def _checked(reader: Any, name: str) -> Iterator[list[str]]:

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encoding: str = AUTO) -> "pd.DataFrame":
+def read_table(
+    path: str | Path, *, columns: Sequence[str] | None = None, encoding: str = AUTO, delimiter: str = AUTO
+) -> "pd.DataFrame":
     r"""Read a table: CSV, TSV, JSON, JSON lines, Parquet; a sheet of a workbook; a table or query of a database.
 
     Endings are .csv, .tsv, .json, .jsonl (.ndjson) and .parquet, also compressed (.gz, .bz2, .xz, .zst); .xlsx (.xlsm)
     for Excel; .sqlite (.sqlite3, .db) and .duckdb.
 
-    The commands use the same reader. It finds the delimiter of a CSV file in the header, and only an empty cell is
+    The commands use the same reader. It finds the delimiter of a CSV file in its first lines, and only an empty cell is
     missing. A column of a CSV file is numeric if all its cells are numbers, also with decimal commas; there, NA, nan,
     null and none are missing, too.
 
@@ -33,6 +35,7 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encodi
         ``store.db#select text, label from reviews``.
     columns : columns to read; all of them must exist. Default: all columns.
     encoding : of CSV, TSV and JSON. "auto": UTF-8 if the file is valid UTF-8, else detected; a warning reports it.
+    delimiter : of CSV and TSV, such as ";" or "tab". "auto": found in the first lines.
 
     Returns
     -------
@@ -53,7 +56,7 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, encodi
 
     file, _ = split_address(str(path))
     kind = check_kind(file)
-    source = TableSource([str(path)], encoding=encoding)
+    source = TableSource([str(path)], encoding=encoding, delimiter=delimiter)
     cells = source.read(source.columns if columns is None else columns)
     typed = {name: _typed(cells[name], untyped=kind in {".csv", ".tsv"}) for name in cells.columns}
     return pd.DataFrame(typed, columns=cells.columns).reset_index(drop=True)
@@ -82,6 +85,7 @@ def read_dataset(
     label: str = "label",
     date: str = "date",
     encoding: str = AUTO,
+    delimiter: str = AUTO,
 ) -> Dataset:
     """Labelled instances from a table. Raises `InvalidData` if a cell is empty.
 
@@ -90,9 +94,9 @@ def read_dataset(
     path : the table.
     text, label, date : its columns. Without `text`, the column "text" is used; if the table has none, all other
         columns are used as numbers. Dates are read if the column exists.
-    encoding : of the file.
+    encoding, delimiter : of the file.
     """
-    table = read_table(path, encoding=encoding)
+    table = read_table(path, encoding=encoding, delimiter=delimiter)
     if text is None and "text" in table.columns:
         text = "text"
     if text is None:

@@ -75,7 +75,7 @@ class _Chunk:
     name: str
     first: str  # the place of its first row
 
-    def chunks(self, _: Sequence[str], *, encoding: str) -> Iterator["pd.DataFrame"]:  # noqa: ARG002
+    def chunks(self, _: Sequence[str], **__: str) -> Iterator["pd.DataFrame"]:
         """The chunk."""
         yield self.table
 
@@ -108,7 +108,8 @@ def read_with_engine(
     partitions = partitions_of(source)
     tables = _by_this_process(choice, partitions, source, reader.columns)
     first, tables = _first_table(reader, source, tables)
-    work = ReadingWork.of(reader, model, find_forms(reader, first, source), source.encoding)
+    forms = find_forms(reader, first, source)
+    work = ReadingWork.of(reader, model, forms, encoding=source.encoding, delimiter=source.delimiter)
     ids = [one.id for one in partitions]
     checkpoint = RunCheckpoint(quanet.__version__, work.settings, tables is None, ids)
     start = checkpoint.load()

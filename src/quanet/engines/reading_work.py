@@ -31,7 +31,7 @@ class ReadingWork:
     ----------
     model : its files.
     inputs, keys, forms, weight, label : as in `BatchReader`.
-    encoding : of text files.
+    encoding, delimiter : of text files.
     """
 
     model: ModelFiles
@@ -41,13 +41,15 @@ class ReadingWork:
     weight: str | None = None
     label: str | None = None
     encoding: str = "auto"
+    delimiter: str = "auto"
 
     @property
     def settings(self) -> tuple[Any, ...]:
         """What the states depend on."""
         inputs = (self.inputs.text, self.inputs.features)
         keys = [(key.column, key.period, key.required) for key in self.keys]
-        return self.model.digest, inputs, tuple(keys), self.forms, self.weight, self.label, self.encoding
+        text = (self.encoding, self.delimiter)
+        return self.model.digest, inputs, tuple(keys), self.forms, self.weight, self.label, *text
 
     @property
     def columns(self) -> list[str]:
@@ -57,10 +59,16 @@ class ReadingWork:
 
     @classmethod
     def of(
-        cls, reader: BatchReader, model: ModelFiles, forms: tuple[str | None, ...], encoding: str = "auto"
+        cls,
+        reader: BatchReader,
+        model: ModelFiles,
+        forms: tuple[str | None, ...],
+        *,
+        encoding: str = "auto",
+        delimiter: str = "auto",
     ) -> "ReadingWork":
         """What another process does to read batches as this reader does, with these formats of dates."""
-        return cls(model, reader.inputs, reader.keys, forms, reader.weight, reader.label, encoding)
+        return cls(model, reader.inputs, reader.keys, forms, reader.weight, reader.label, encoding, delimiter)
 
     def reader(self) -> BatchReader:
         """What reads a batch, one for all partitions that this process reads."""
@@ -80,7 +88,7 @@ class ReadingWork:
     def __call__(self, partition: Any) -> bytes:
         """The state of a partition (`quanet.data.partitions`), or the report of a bad file."""
         try:
-            tables = partition.chunks(self.columns, encoding=self.encoding)
+            tables = partition.chunks(self.columns, encoding=self.encoding, delimiter=self.delimiter)
             return to_bytes(self._state(tables, partition.id, partition))
         except BadFile as error:
             return BAD + json.dumps([error.file, str(error), error.partition]).encode()

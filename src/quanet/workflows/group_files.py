@@ -85,6 +85,7 @@ def open_files(
     weight: str | None = None,
     date_format: str | None = None,
     encoding: str = "auto",
+    delimiter: str = "auto",
     skip_bad: bool = False,
 ) -> GroupFiles:
     """Open files and saved states, and find the columns to read.
@@ -95,13 +96,13 @@ def open_files(
     files : tables, and states (.arrow).
     keys : columns to group by.
     text, features : input columns, if given.
-    weight, date_format, encoding, skip_bad : as on the command line.
+    weight, date_format, encoding, delimiter, skip_bad : as on the command line.
     """
     states = tuple(resolve([file for file in files if is_state(file)]))
     tables = [file for file in files if not is_state(file)]
     source, inputs, label = None, InputColumns(), None
     if tables or not files:
-        source = TableSource(tables, encoding=encoding, skip_bad=skip_bad)
+        source = TableSource(tables, encoding=encoding, delimiter=delimiter, skip_bad=skip_bad)
         others = [*(key.column for key in keys), *([weight] if weight else [])]
         source.check(others)
         inputs = find_inputs(source, facts, text, features, exclude=others)
@@ -120,7 +121,7 @@ def _unread(source: TableSource, saved: State) -> TableSource | None:
         known = len(source.files) - len(files)
         message = f"Not read again: {known:,} of {len(source.files):,} files, which the state contains."
         warnings.warn(Detected(message), stacklevel=3)
-    return TableSource(files, encoding=source.encoding, skip_bad=source.skip_bad) if files else None
+    return source.with_files(files) if files else None
 
 
 def read_tables(

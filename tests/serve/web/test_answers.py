@@ -195,6 +195,7 @@ def test_what_is_not_possible_now_is_refused_with_a_sentence(client, made):
         ("PATCH", f"/api/projects/{made.project}", {"name": "\u200b"}, "a name"),
         ("PATCH", f"/api/projects/{made.project}", {"settings": {"method": "os:system"}}, "Unknown method"),
         ("PATCH", f"/api/projects/{made.project}", {"settings": {"encoding": "x"}}, "Unknown encoding"),
+        ("PATCH", f"/api/projects/{made.project}", {"settings": {"delimiter": "comma"}}, "Unknown delimiter"),
         ("PATCH", f"/api/projects/{made.project}", {"settings": {"level": 2}}, "level"),
         ("PATCH", f"/api/projects/{made.project}", {"settings": {"names": ["x"]}}, "LABEL=NAME"),
         ("PATCH", f"/api/projects/{made.project}", {"settings": {"webhook": "file:///x"}}, "not an address"),

@@ -38,8 +38,8 @@ def _project() -> Column[str]:
     return Column("project", String(16), ForeignKey("projects.id", ondelete="CASCADE"), nullable=False)
 
 
-# settings: text, features, label, by, weight, date_format, encoding, normalize_labels, names, show, level, method,
-# seed, webhook, limits. model: name of its folder among the model folders; "" before training.
+# settings: text, features, label, by, weight, date_format, encoding, delimiter, normalize_labels, names, show, level,
+# method, seed, webhook, limits. model: name of its folder among the model folders; "" before training.
 projects = Table(
     "projects",
     metadata,

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from quanet.catalogue.listing import listed_methods
 from quanet.data.periods import parse_key
-from quanet.data.table_rows import check_encoding
+from quanet.data.table_rows import check_delimiter, check_encoding
 from quanet.errors import InvalidSetting, nearest
 from quanet.parameters import check_level
 from quanet.serve.web.api_models import MAX_ID
@@ -54,6 +54,7 @@ class ProjectSettings(_Asked):
     weight: Column | None = Field(default=None, description="Column with weights.")
     date_format: Column | None = Field(default=None, description="Format of dates, such as %d/%m/%Y.")
     encoding: Column | None = Field(default=None, description="Encoding of text files; auto detects it.")
+    delimiter: Column | None = Field(default=None, description="Delimiter of CSV files; auto finds it.")
     normalize_labels: bool | None = Field(default=None, description="Unify spellings of labels: Pos, pos.")
     names: list[Column] | None = Field(default=None, max_length=1000, description="Names of classes: 0=negative.")
     show: Column | None = Field(default=None, description="The class that sentences are about.")
@@ -86,6 +87,13 @@ class ProjectSettings(_Asked):
     @classmethod
     def _check_encoding(cls, encoding: str | None) -> str | None:
         return encoding if encoding is None else check_encoding(encoding)
+
+    @field_validator("delimiter")
+    @classmethod
+    def _check_delimiter(cls, delimiter: str | None) -> str | None:
+        if delimiter is not None:
+            check_delimiter(delimiter)
+        return delimiter
 
     @field_validator("method")
     @classmethod

@@ -39,7 +39,10 @@ from quanet.serve.web.service_settings import ServiceSettings
 from quanet.serve.work.demo_project import start_demo
 
 # Settings that batches are read with: if one changes, all batches are read again.
-READ_WITH = ("text", "features", "by", "weight", "date_format", "encoding", "names", "show", "level", "seed")
+READ_WITH = (
+    *("text", "features", "by", "weight", "date_format", "encoding", "delimiter"),
+    *("names", "show", "level", "seed"),
+)
 NO_MODEL = "The project has no model yet. Upload a labelled file and train it first."
 
 

@@ -75,7 +75,7 @@ def _use_model(connection: Connection, row: ProjectRow, upload: FileRow, name: s
 
 def _train(context: JobContext, options: ReadOptions, paths: list[str]) -> tuple[Quantifier, Training]:
     quantifier = new_quantifier(options.method or default_method(), seed=options.seed)
-    source = TableSource(paths, encoding=options.encoding)
+    source = TableSource(paths, **options.text_form)
     follow = context.follow(options)
     source.follow = lambda done: follow(source, done // 8, source.rows)
     groups = [key.column for key in options.keys if key.column in source.columns]  # are neither texts nor labels

@@ -31,7 +31,7 @@ def perform(context: JobContext) -> Finish:
     model = context.model(row, options)
     shown = list(dict.fromkeys(key.column for key in options.keys))
     with context.named([upload]) as paths:
-        source = TableSource(paths, encoding=options.encoding)
+        source = TableSource(paths, **options.text_form)
         source.check(shown)
         inputs = find_inputs(source, model.facts, None, exclude=shown)
         follow = context.follow(options)

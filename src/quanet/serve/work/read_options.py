@@ -19,8 +19,8 @@ class ReadOptions:
 
     Attributes
     ----------
-    text, features, label, weight, date_format, encoding, normalize_labels, names, level, method, seed : as on the
-        command line; None, empty or a default if they are not set.
+    text, features, label, weight, date_format, encoding, delimiter, normalize_labels, names, level, method, seed : as
+        on the command line; None, empty or a default if they are not set.
     show : the class that sentences are about, as the user wrote it.
     by : columns to group by.
     rows : that a file may have; None for the limit of the service.
@@ -34,6 +34,7 @@ class ReadOptions:
     weight: str | None = None
     date_format: str | None = None
     encoding: str = "auto"
+    delimiter: str = "auto"
     normalize_labels: bool = False
     names: tuple[str, ...] = ()
     show: str | None = None
@@ -69,7 +70,17 @@ class ReadOptions:
     @property
     def reading(self) -> dict[str, Any]:
         """Options of `open_files`. The columns of the instances are those of the model."""
-        return {"weight": self.weight, "date_format": self.date_format, "encoding": self.encoding}
+        return {"weight": self.weight, "date_format": self.date_format, **self.text_form}
+
+    @property
+    def text_form(self) -> dict[str, Any]:
+        """Options of `TableSource`."""
+        return {"encoding": self.encoding, "delimiter": self.delimiter}
+
+    @property
+    def _text_options(self) -> dict[str, Any]:
+        """Those of them that differ from the default, as options of a command."""
+        return {name: value for name, value in self.text_form.items() if value != "auto"}
 
     def command(
         self, verb: str, files: Sequence[str], *, options: Sequence[str] = (), keys: bool = True, seeded: bool = True
@@ -86,7 +97,7 @@ class ReadOptions:
         parts += _given(
             weight=self.weight,
             date_format=self.date_format,
-            encoding=self.encoding if self.encoding != "auto" else None,
+            **self._text_options,
             level=self.level if self.level != 0.95 else None,
             seed=self.seed or None if seeded else None,
             names=",".join(self.names),
@@ -100,7 +111,7 @@ class ReadOptions:
             text=self.text,
             features=",".join(self.features),
             label=self.label,
-            encoding=self.encoding if self.encoding != "auto" else None,
+            **self._text_options,
             method=self.method,
             names=",".join(self.names),
             seed=self.seed or None,
@@ -112,8 +123,7 @@ class ReadOptions:
         parts = ["quanet", "check", *files_argument([file])]
         parts += _given(text=self.text, label=self.label)
         parts += [part for key in self.by for part in ("--by", key)]
-        encoding = self.encoding if self.encoding != "auto" else None
-        return shlex.join([*parts, *_given(date_format=self.date_format, encoding=encoding)])
+        return shlex.join([*parts, *_given(date_format=self.date_format, **self._text_options)])
 
 
 def _given(**options: Any) -> list[str]:

@@ -42,7 +42,7 @@ def perform(context: JobContext) -> Finish:
             source = data.tables("quanet refine")
             known = model.facts["class_names"]
             written = read_labels(
-                TableSource([str(path)], encoding=options.encoding),
+                TableSource([str(path)], **options.text_form),
                 source,
                 data.reader,
                 column,

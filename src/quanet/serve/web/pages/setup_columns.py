@@ -25,6 +25,7 @@ ENCODINGS = (
     ("cp1251", "Cyrillic (cp1251)"),
     ("shift_jis", "Japanese (Shift JIS)"),
 )
+DELIMITERS = (("", "as detected"), (",", "Comma"), (";", "Semicolon"), ("tab", "Tab"), ("|", "Bar"))
 METHODS = (("", "Thorough: takes minutes, smaller errors"), ("EMQ", "Quick: takes seconds"))
 MOST_COLUMNS = 60
 OPTIONS = {
@@ -34,6 +35,7 @@ OPTIONS = {
     "--weight": "weight",
     "--date-format": "date_format",
     "--encoding": "encoding",
+    "--delimiter": "delimiter",
     "--normalize-labels": "normalize_labels",
     "--method": "method",
 }
@@ -119,6 +121,7 @@ def chosen_settings(
         ],
         "date_format": fields.get("date_format") or None,
         "encoding": fields.get("encoding") or None,
+        "delimiter": fields.get("delimiter") or None,
         "normalize_labels": fields.get("normalize_labels") == "yes",
         "method": fields.get("method") or None,
     }

@@ -19,6 +19,7 @@ from quanet.serve.web.pages.project_pages import Received
 from quanet.serve.web.pages.rendering import BUSY, show_project
 from quanet.serve.web.pages.setup_columns import (
     DATE_FORMATS,
+    DELIMITERS,
     ENCODINGS,
     METHODS,
     PERIODS,
@@ -89,6 +90,7 @@ def _check_values(check: Mapping[str, Any], settings: Mapping[str, Any], given: 
         "periods": PERIODS,
         "date_formats": DATE_FORMATS,
         "encodings": ENCODINGS,
+        "delimiters": DELIMITERS,
         "classes": list((check.get("classes") or {}).items()),
         "findings": [
             one for one in check.get("findings") or [] if one.get("sentence") not in (check.get("unclear") or [])
