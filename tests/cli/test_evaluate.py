@@ -158,3 +158,19 @@ def test_a_wrong_call_is_exit_code_2(call, model, file, words, said):
     code, out, err = call("evaluate", model, file, *words)
     assert (code, out) == (2, "")
     assert said in " ".join(err.split())
+
+
+def test_labels_with_decimals_are_the_classes_of_other_formats(call, tmp_path):
+    table = labelled()
+    table["stars"] = (table["sentiment"] == "positive").astype(float) + 1
+    table.drop(columns="sentiment").to_csv(tmp_path / "train.csv", index=False)  # 1.0 and 2.0
+    table.astype({"stars": int}).to_parquet(tmp_path / "test.parquet")
+    words = ("--label", "stars", "--method", "CC", "-o", "model", "--names", "2.0=good")
+    assert call("fit", "train.csv", *words)[0] == 0
+    assert quanet.load(tmp_path / "model").classes_.tolist() == [1, 2]
+    for name in ("train.csv", "test.parquet"):
+        code, out, err = call("evaluate", "model", name, "--label", "stars", "--repeats", "1")
+        assert (code, sorted(json.loads(out)["whole"])) == (0, ["1", "good"])
+        code, _, err = call("predict", "model", name)
+        assert (code, "does not know" in err) == (0, False)
+        assert json.loads(call("check", name, "--label", "stars")[1])["classes"] == {"1": 180, "2": 120}

@@ -25,6 +25,7 @@ def parse_names(texts: Sequence[str]) -> dict[str, str]:
         label, equals, name = (part.strip() for part in text.partition("="))
         if not (label and equals and name):
             raise InvalidSetting(f"{brief(text)} is not of the form LABEL=NAME, such as 0=negative.")
+        label = label_name(label)
         if label in names:
             raise InvalidSetting(f"Label {label!r} has two names, {names[label]!r} and {name!r}. Give one.")
         if name in names.values():
@@ -41,7 +42,7 @@ def as_labels_written(written: Iterable[Any], names: Mapping[str, str]) -> list[
     >>> as_labels_written(["0", "negative", None, "1"], {"0": "negative"})
     ['0', '0', None, '1']
     """
-    labels = {name: label for label, name in names.items()}
+    labels = {label_name(name): label for label, name in names.items()}
     return [labels.get(one, one) for one in written]
 
 
@@ -71,13 +72,14 @@ class ClassNames:
         (['negative', 'good'], ['negative', 'good', 'good'])
         """
         labels = [label_name(label) for label in classes.tolist()]
-        shown = [(saved or {}).get(label, label) for label in labels]
+        known = {label_name(label): name for label, name in (saved or {}).items()}
+        shown = [known.get(label, label) for label in labels]
         new = list(shown)
         for label, name in given.items():
             place = (labels if label in labels else shown).index(label) if label in {*labels, *shown} else None
             if place is None:
-                known = ", ".join(map(repr, nearest_first(label, dict.fromkeys([*shown, *labels]))))
-                raise InvalidSetting(f"Unknown class {label!r}. The classes are {known}.")
+                choices = ", ".join(map(repr, nearest_first(label, dict.fromkeys([*shown, *labels]))))
+                raise InvalidSetting(f"Unknown class {label!r}. The classes are {choices}.")
             new[place] = name
         for place, name in enumerate(new):
             if name in new[:place] or name in labels[:place] + labels[place + 1 :]:
@@ -104,14 +106,15 @@ class ClassNames:
         if self.names is self.classes:
             return list(written)
         labels = [label_name(label) for label in self.classes.tolist()]
-        names = dict(self.others) | dict(zip(labels, self.names.tolist(), strict=True))
+        others = {label_name(name): shown for name, shown in self.others.items()}
+        names = others | dict(zip(labels, self.names.tolist(), strict=True))
         return [names.get(one, one) for one in written]
 
     def find(self, wanted: str | None) -> str | None:
         """The name shown of a class, given its name or its label; raises `InvalidSetting` if it is unknown."""
         if wanted is None:
             return None
-        (name,) = self.shown([wanted.strip()])
+        (name,) = self.shown([label_name(wanted)])
         known = [label_name(one) for one in self.names.tolist()]
         if name not in known:
             classes = ", ".join(map(repr, nearest_first(wanted, known)))

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MIN_WORDS = 3.0  # words per cell, on average, of a column that looks like text
 MAX_CLASSES = 50  # distinct values of a column that looks like labels
 MISSING = {"", "na", "n/a", "nan", "null", "none"}  # a missing number, in lower case
+WHOLE = re.compile(r"(?:-(?=0\.))?(0|-?[1-9][0-9]*)\.0+")  # a whole number written with decimals; -0.0 is 0
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # with at most the digits of a 64-bit integer
 
 
@@ -140,17 +142,36 @@ def as_number(value: Any) -> float | None:
 
 
 def label_name(value: Any) -> str:
-    """A label as a name, independent of the file format.
+    """A label as a name, independent of the file format: a whole number has no decimals, also if it is a text.
+
+    Other texts are unchanged, also those that look like numbers: the versions 1.1 and 1.10 are different labels.
 
     Examples
     --------
-    >>> label_name(" positive"), label_name(4), label_name(4.0), label_name("4"), label_name(True)
-    ('positive', '4', '4', '4', 'True')
+    >>> label_name(" positive"), label_name(4), label_name(4.0), label_name("4"), label_name("4.0"), label_name(True)
+    ('positive', '4', '4', '4', '4', 'True')
+    >>> label_name("1.10"), label_name("04")
+    ('1.10', '04')
+    """
+    name = cell_name(value)
+    found = WHOLE.fullmatch(name)
+    return name if found is None else found[1]
+
+
+def cell_name(value: Any) -> str:
+    """A cell as a name, such as that of a group: a text as it is written, a whole number without decimals.
+
+    Examples
+    --------
+    >>> cell_name(" 2.0"), cell_name(2.0), cell_name(2.5)
+    ('2.0', '2', '2.5')
     """
     if isinstance(value, list | dict):
         raise InvalidData(f"{brief(value)} contains several values. Use a column with one value per row.")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
+    if isinstance(value, Decimal) and value.is_finite():  # of a database or of Parquet: 4.50 is 4.5
+        value = f"{value.normalize():f}"
     return str(value).strip()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quanet.data.columns import as_number, label_name, nearest_first
+from quanet.data.columns import as_number, cell_name, nearest_first
 from quanet.data.grouping import EMPTY
 from quanet.errors import InvalidData, InvalidSetting, brief
 
@@ -273,7 +273,7 @@ class Groups:
         where = f"row {row + 1}" if source is None else source.place(row)
         if not key.period:
             try:
-                return label_name(cell)
+                return cell_name(cell)
             except InvalidData as error:
                 raise InvalidData(f"{where}, column {key.column!r}: {error}") from None
         try:

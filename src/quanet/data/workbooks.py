@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from quanet.data.columns import label_name, nearest_first
+from quanet.data.columns import cell_name, nearest_first
 from quanet.data.records import PEEKED_ROWS, Cells, PickColumns, cell_or_none
 from quanet.data.workbook_checks import check_cells
 from quanet.errors import Detected, EmptyFile, InvalidData, InvalidSetting, MissingExtra
@@ -181,7 +181,7 @@ def _width(row: Sequence[Any]) -> int:
 
 
 def _title(cell: Any, at: int) -> str:
-    return f"column {_letters(at)}" if cell is None else label_name(cell)
+    return f"column {_letters(at)}" if cell is None else cell_name(cell)
 
 
 def _letters(at: int) -> str:
@@ -207,7 +207,7 @@ def _is_text(cells: Iterator[Any]) -> bool:
 
 
 def _as_text(cell: Any) -> Any:
-    return cell if cell is None or isinstance(cell, str) else label_name(cell)
+    return cell if cell is None or isinstance(cell, str) else cell_name(cell)
 
 
 def to_workbook(table: "pd.DataFrame", title: str) -> bytes:

@@ -1,12 +1,13 @@
 """Check a table before `fit`: columns, texts, labels and dates, in one pass and bounded memory."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import (
     UnclearColumn,
+    cell_name,
     check_columns,
     find_label,
     find_text,
@@ -190,7 +191,7 @@ class _LabelCounter:
     def add(self, table: "pd.DataFrame") -> list[int]:
         codes = []
         for row, cell in zip(table.index, table[self.column], strict=True):
-            name = _label(cell)
+            name = _name(cell, label_name)
             if name is None:
                 self.empty += 1
                 self.rows += [int(row)] * (len(self.rows) < 3)
@@ -213,11 +214,11 @@ class _LabelCounter:
         return LabelCheck(self.column, dict(self.counts.most_common()), empty, self._order.sentence)
 
 
-def _label(cell: Any) -> str | None:
+def _name(cell: Any, name: Callable[[Any], str]) -> str | None:
     if cell is None:
         return None
     try:
-        return label_name(cell) or None
+        return name(cell) or None
     except InvalidData:  # a list or an object
         return brief(cell)
 
@@ -230,6 +231,6 @@ class _GroupCounter:
         self.sizes = Counter[str]()
 
     def add(self, table: "pd.DataFrame") -> None:
-        names = [_label(cell) for cell in table[self.column]]
+        names = [_name(cell, cell_name) for cell in table[self.column]]
         self.empty += names.count(None)
         self.sizes.update(name for name in names if name is not None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.data.columns import label_name, nearest_first
+from quanet.data.columns import cell_name, label_name, nearest_first
 from quanet.data.file_names import STDIN
 from quanet.data.row_writers import write_chunks
 from quanet.errors import InvalidSetting
@@ -77,7 +77,7 @@ def _chunks(
         codes = np.array([places[group] for group in read.groups], dtype=np.intp)[read.codes]
         posteriors = adjusted.of(read.inputs.values, codes) if len(codes) else np.empty((0, len(names)))
         made: dict[str, Any] = {"row": np.asarray(table.index) + 1}
-        made |= {name: [None if cell is None else label_name(cell) for cell in table[name]] for name in keep}
+        made |= {name: [None if cell is None else cell_name(cell) for cell in table[name]] for name in keep}
         for at, name in enumerate(shares.key_names):
             values = np.array([group[at] for group in shares.groups], dtype=object)
             made[name] = _spread(values[codes], used)

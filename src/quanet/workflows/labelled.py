@@ -141,7 +141,7 @@ def read_pool(
 
 def labels_in(reading: GroupedInputs) -> tuple[list[str], list[str | None] | None]:
     """Labels and groups of every instance, if the first key was the label column and the second the group, if any."""
-    names = [values[0] for values in reading.groups]
+    names = [label_name(values[0]) for values in reading.groups]
     grouped = [values[1] for values in reading.groups] if len(reading.groups[0]) > 1 else None
     codes = reading.codes.tolist()
     return [names[code] for code in codes], None if grouped is None else [grouped[code] for code in codes]
