@@ -189,12 +189,11 @@ def label_names(cells: "pd.Series[Any]", source: "TableSource") -> list[str | No
 def numbers_of(cells: "pd.Series[Any]", source: "TableSource") -> list[float | None]:
     """The cells of a column as numbers, None for those that are not. Decimal commas are detected and reported."""
     numbers = [as_number(cell) for cell in cells]
-    if any(
-        number is None and isinstance(cell, str) and "," in cell for number, cell in zip(numbers, cells, strict=True)
-    ):
+    # In a column with decimal commas, 1.234 is 1234, and 1.5 is an error.
+    if any(isinstance(cell, str) and ("," in cell or "." in cell) for cell in cells):
         from quanet.data.decimals import comma_numbers
 
-        return comma_numbers(cells, source)
+        return comma_numbers(cells, numbers, source)
     return numbers
 
 

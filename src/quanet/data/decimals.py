@@ -40,39 +40,69 @@ def comma_style(values: Iterable[Any]) -> str:
 
 
 def read_number(value: Any, style: str) -> float | None:
-    """A cell as a number, given what commas mean; None if it is not a number.
+    """A cell as a number, given what commas mean; None if it is not a number that is written so.
 
     Examples
     --------
     >>> read_number("1.234,5", DECIMAL_COMMA), read_number("1,234.5", THOUSANDS_COMMA), read_number(7, DECIMAL_COMMA)
     (1234.5, 1234.5, 7.0)
+    >>> read_number("3.5", DECIMAL_COMMA), read_number("3,5", THOUSANDS_COMMA)
+    (None, None)
     """
     if not isinstance(value, str):
         return as_number(value)
+    text = value.strip()
     if style == DECIMAL_COMMA:
-        return as_number(value.replace(".", "").replace(",", "."))
-    return as_number(value.replace(",", ""))
+        return as_number(text.replace(".", "").replace(",", ".")) if WITH_DECIMAL_COMMA.fullmatch(text) else None
+    if "," in text:
+        return as_number(text.replace(",", "")) if WITH_THOUSANDS.fullmatch(text) else None
+    return as_number(text)
 
 
-def comma_numbers(cells: "pd.Series[Any]", source: "TableSource") -> list[float | None]:
-    """The cells of a column with commas as numbers, None for those that are not numbers. A warning reports the style.
+def comma_styles(table: "pd.DataFrame") -> dict[str, tuple[str, str]]:
+    """What commas mean in the columns of numbers that have some, and the first cell with one, by column.
 
-    Raises `InvalidData` if it is unclear what commas mean.
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> comma_styles(pd.DataFrame({"x": ["7", "3,5"], "y": ["1", "2"], "text": ["a, b", "c"]}))
+    {'x': ('decimal comma', '3,5')}
+    """
+    found = {}
+    for column in table.columns:
+        style = comma_style(table[column])
+        if style:
+            found[str(column)] = style, next(cell for cell in table[column] if isinstance(cell, str) and "," in cell)
+    return found
+
+
+def report_style(name: str, column: str, style: str, example: str) -> None:
+    """Report by a warning what commas mean in a column."""
+    number = read_number(example, style)
+    if number is not None and style != UNCLEAR:
+        message = f"{name}: numbers in {column!r} have a {style} (detected: {example} is {number:g})."
+        warnings.warn(Detected(message), stacklevel=3)
+
+
+def comma_numbers(cells: "pd.Series[Any]", numbers: list[float | None], source: "TableSource") -> list[float | None]:
+    """The cells of a column as numbers, None for those that are not, given what commas mean in the whole column.
+
+    Raises `InvalidData` if that is unclear.
+
+    Parameters
+    ----------
+    cells : of a part of the table.
+    numbers : the same as numbers without separators.
+    source : the table, or what knows what commas mean in its columns.
     """
     column = str(cells.name)
-    style = comma_style([*source.peek()[column], *cells])
-    at = next(at for at, cell in enumerate(cells) if isinstance(cell, str) and "," in cell)
-    if not style:
-        return [as_number(cell) for cell in cells]
+    style = source.comma_style(column)
     if style == UNCLEAR:
-        text = cells.iloc[at].strip()
-        raise InvalidData(
-            f"{source.place(cells.index[at])}: {text!r} in column {column!r} may be {text.replace(',', '.')} or "
-            f"{text.replace(',', '')}. Write numbers with a decimal point and without separators of thousands."
-        )
-    found = read_number(cells.iloc[at], style)
-    warnings.warn(
-        Detected(f"{source.name}: numbers in {column!r} have a {style} (detected: {cells.iloc[at]} is {found:g})."),
-        stacklevel=2,
-    )
-    return [read_number(cell, style) for cell in cells]
+        for row, cell in zip(cells.index, cells, strict=True):
+            if isinstance(cell, str) and "," in cell:
+                raise InvalidData(
+                    f"{source.place(row)}: {cell.strip()!r} in column {column!r} may be "
+                    f"{cell.strip().replace(',', '.')} or {cell.strip().replace(',', '')}. Write numbers with a "
+                    "decimal point and without separators of thousands."
+                )
+    return [read_number(cell, style) for cell in cells] if style in {DECIMAL_COMMA, THOUSANDS_COMMA} else numbers

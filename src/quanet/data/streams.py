@@ -3,11 +3,11 @@
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import check_columns
 from quanet.data.file_names import STDIN, resolve, shown_name
@@ -78,6 +78,7 @@ class TableSource:
         self.follow: Callable[[int], None] | None = None
         self._first: tuple[TableRows, list[Cells], Iterator[Cells]] | None = None
         self._headers: dict[str, Header] = {}
+        self._commas: dict[str, tuple[str, str]] | None = None  # what they mean, and a cell that is not yet reported
         self._starts: list[tuple[int, str, int]] = []  # row of the index, file, row of the file
         self._done = 0  # bytes of the files read completely
         self._current: TableRows | None = None
@@ -118,6 +119,33 @@ class TableSource:
         """The first rows of the first table, with all its columns."""
         rows, first, _ = self._peeked()
         return frame_of(rows.columns, first)
+
+    def comma_style(self, column: str) -> str:
+        """What commas mean in the numbers of a column (`quanet.data.decimals`), "" if it has none.
+
+        The first rows of the first table decide, once for all rows of all tables. A warning reports it, once.
+        """
+        from quanet.data.decimals import comma_styles, report_style
+
+        if self._commas is None:
+            self._commas = comma_styles(self._first_chunk())
+        style, example = self._commas.get(column, ("", ""))
+        if example:
+            self._commas[column] = style, ""
+            report_style(self.name, column, style, example)
+        return style
+
+    def _first_chunk(self) -> "pd.DataFrame":
+        """The first rows of the first table: more than `peek` has, unless they can be read only once."""
+        first = self.peek()
+        if len(first) < PEEKED_ROWS or self.files[0] == STDIN:
+            return first
+        with warnings.catch_warnings(), suppress(InvalidData):
+            warnings.simplefilter("ignore")  # they were reported
+            chunks: Any = self.with_files(self.files[:1]).chunks(self.columns)
+            with closing(chunks):
+                return next(chunks)
+        return first
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise `InvalidData` if a table lacks one of these columns or has other types, before any is read."""

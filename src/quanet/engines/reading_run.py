@@ -108,8 +108,14 @@ def read_with_engine(
     partitions = partitions_of(source)
     tables = _by_this_process(choice, partitions, source, reader.columns)
     first, tables = _first_table(reader, source, tables)
-    forms = find_forms(reader, first, source)
-    work = ReadingWork.of(reader, model, forms, encoding=source.encoding, delimiter=source.delimiter)
+    work = ReadingWork.of(
+        reader,
+        model,
+        find_forms(reader, first, source),
+        encoding=source.encoding,
+        delimiter=source.delimiter,
+        commas=find_commas(reader, source),
+    )
     ids = [one.id for one in partitions]
     checkpoint = RunCheckpoint(quanet.__version__, work.settings, tables is None, ids)
     start = checkpoint.load()
@@ -139,6 +145,16 @@ def find_forms(reader: "BatchReader", first: "pd.DataFrame | None", source: Any)
     groups = Groups(reader.keys)
     groups.codes(first, source)
     return tuple(groups.forms)
+
+
+def find_commas(reader: "BatchReader", source: Any) -> dict[str, str]:
+    """What commas mean in the columns of numbers that are written as text: workers must not guess."""
+    columns = [*reader.inputs.features, *([reader.weight] if reader.weight else [])]
+    if not columns:
+        return {}
+    first = source.peek()
+    written = [name for name in columns if any(isinstance(cell, str) for cell in first[name])]
+    return {name: style for name in written if (style := source.comma_style(name))}
 
 
 def _by_this_process(

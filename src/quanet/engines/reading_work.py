@@ -1,7 +1,7 @@
 """The work of every engine: read a partition with a model, and return its state."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ class ReadingWork:
     model : its files.
     inputs, keys, forms, weight, label : as in `BatchReader`.
     encoding, delimiter : of text files.
+    commas : what commas mean in columns of numbers.
     """
 
     model: ModelFiles
@@ -42,13 +43,14 @@ class ReadingWork:
     label: str | None = None
     encoding: str = "auto"
     delimiter: str = "auto"
+    commas: tuple[tuple[str, str], ...] = ()
 
     @property
     def settings(self) -> tuple[Any, ...]:
         """What the states depend on."""
         inputs = (self.inputs.text, self.inputs.features)
         keys = [(key.column, key.period, key.required) for key in self.keys]
-        text = (self.encoding, self.delimiter)
+        text = (self.encoding, self.delimiter, self.commas)
         return self.model.digest, inputs, tuple(keys), self.forms, self.weight, self.label, *text
 
     @property
@@ -66,9 +68,11 @@ class ReadingWork:
         *,
         encoding: str = "auto",
         delimiter: str = "auto",
+        commas: Mapping[str, str] | None = None,
     ) -> "ReadingWork":
-        """What another process does to read batches as this reader does, with these formats of dates."""
-        return cls(model, reader.inputs, reader.keys, forms, reader.weight, reader.label, encoding, delimiter)
+        """What another process does to read batches as this reader does, with these formats of dates and numbers."""
+        known = tuple(sorted((commas or {}).items()))
+        return cls(model, reader.inputs, reader.keys, forms, reader.weight, reader.label, encoding, delimiter, known)
 
     def reader(self) -> BatchReader:
         """What reads a batch, one for all partitions that this process reads."""
@@ -82,6 +86,7 @@ class ReadingWork:
                 weight=self.weight,
                 label=self.label,
                 model=self.model.digest,
+                commas=dict(self.commas),
             )
         return _readers[self.settings]
 

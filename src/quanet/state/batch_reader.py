@@ -1,7 +1,7 @@
 """Read batches of a table: the one function that runs in every process of every engine."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,7 @@ class BatchReader:
     weight : a column of weights, such as views.
     label : a column whose values are counted.
     model : digest of the model (`persist.load.model_digest`).
+    commas : what commas mean in columns of numbers (`quanet.data.decimals`). None: the source of a batch decides.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class BatchReader:
         weight: str | None = None,
         label: str | None = None,
         model: str = "",
+        commas: Mapping[str, str] | None = None,
     ) -> None:
         self.quantifier = quantifier
         self.inputs = inputs
@@ -95,6 +97,7 @@ class BatchReader:
         self.weight = weight
         self.label = label
         self.model = model
+        self.commas = commas
         self.training = training_hashes(quantifier)
 
     @property
@@ -116,7 +119,8 @@ class BatchReader:
         table : cells, as `TableSource.chunks` yields them.
         source : what the table is a part of, for messages: it has a `name` and `place(row)`.
         """
-        source = source or _Unnamed()
+        if source is None or self.commas is not None:
+            source = _Part(source, self.commas or {})
         found, there = self.inputs.of(table, source)
         grouped = self._groups.codes(table, source)
         left_out = np.where(there, 2 * (grouped < 0), 1).astype(np.int8)
@@ -204,14 +208,25 @@ class BatchReader:
         return Counter({reason: number for reason, number in reasons.items() if number})
 
 
-class _Unnamed:
-    """A table without a file, such as a batch of a cluster."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """A part of a table, with what commas mean in the whole table; also a table without a file, as in a cluster."""
 
-    name = "The table"
+    source: Any
+    commas: Mapping[str, str]
 
-    @staticmethod
-    def place(row: int) -> str:
-        return f"row {row + 1}"
+    @property
+    def name(self) -> str:
+        """The name used in messages."""
+        return "The table" if self.source is None else str(self.source.name)
+
+    def place(self, row: int) -> str:
+        """The position of a row, for messages."""
+        return f"row {row + 1}" if self.source is None else str(self.source.place(row))
+
+    def comma_style(self, column: str) -> str:
+        """What commas mean in the numbers of a column."""
+        return self.commas.get(column, "")
 
 
 def own_columns(quantifier: Quantifier, values: NDArray[np.floating]) -> tuple[str, NDArray[np.float32]]:

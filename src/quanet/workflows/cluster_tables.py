@@ -10,12 +10,13 @@ from quanet.base import Quantifier
 from quanet.data.arrow_cells import cells_of
 from quanet.data.class_names import ClassNames
 from quanet.data.columns import check_columns
+from quanet.data.decimals import comma_styles, report_style
 from quanet.data.periods import check_date_format, parse_key
 from quanet.data.records import PEEKED_ROWS
 from quanet.data.table_chunks import MAX_ROWS
 from quanet.engines.collecting import BlockNames, collect
 from quanet.engines.model_files import ModelFiles
-from quanet.engines.reading_run import find_forms
+from quanet.engines.reading_run import find_commas, find_forms
 from quanet.engines.reading_work import ReadingWork
 from quanet.errors import Detected, InvalidData
 from quanet.parameters import check_level
@@ -50,6 +51,13 @@ class ClusterTable:
     def peek(self) -> "pd.DataFrame":
         """The first rows, as `TableSource.peek` returns them."""
         return cells_of(self.first(PEEKED_ROWS, self.columns), name=self.name)
+
+    def comma_style(self, column: str) -> str:
+        """What commas mean in the numbers of a column; a warning reports it."""
+        style, example = comma_styles(self.peek()[[column]]).get(column, ("", ""))
+        if style:
+            report_style(self.name, column, style, example)
+        return style
 
     def place(self, row: int) -> str:
         """The position of a row, for messages."""
@@ -95,7 +103,7 @@ def predict_table(
     reader = BatchReader(quantifier, inputs, keys=keys, form=form, weight=weight, model=files.digest)
     dated = any(key.period for key in keys) and form is None
     first = cells_of(table.first(MAX_ROWS, list({key.column for key in keys}))) if dated else None
-    work = ReadingWork.of(reader, files, find_forms(reader, first, table))
+    work = ReadingWork.of(reader, files, find_forms(reader, first, table), commas=find_commas(reader, table))
     state = collect(table.read(work), name=BlockNames())
     if state is None or not state.rows:
         raise InvalidData(f"{table.name} has no rows.")
