@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.special
 from hypothesis import given
@@ -152,3 +153,30 @@ def test_labels_that_are_lists_are_refused():
 def test_logarithms_of_a_softmax_are_those_of_scipy_to_the_last_bit(logits):
     found = log_softmax(np.array(logits))
     np.testing.assert_array_equal(found, scipy.special.log_softmax(logits, axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "dtype"),
+    [
+        (np.array([2, 1, 2], dtype=object), [1, 2], "i"),
+        (np.array([True, False], dtype=object), [False, True], "b"),
+        (np.array([2.0, 1.0], dtype=object), [1, 2], "f"),
+        (pd.Series([2, 1], dtype="Int64"), [1, 2], "i"),
+        (np.array(["b", "a"], dtype=object), ["a", "b"], "O"),
+        ([2, 1.0], [1, 2], "f"),
+        (["b", "a"], ["a", "b"], "U"),
+    ],
+)
+def test_labels_have_their_natural_type(labels, classes, dtype):
+    found = classes_of(labels)
+    assert (found.tolist(), found.dtype.kind) == (classes, dtype)
+    assert found[encode(labels, found)].tolist() == list(labels)
+
+
+@pytest.mark.parametrize("labels", [[1, "b"], ["b", 1, "b"], (1, "1"), [b"a", 1], [True, "True"]])
+def test_numbers_and_strings_in_a_list_are_not_one_type(labels):
+    with pytest.raises(
+        InvalidData, match=r"The labels mix \w+ and \w+, which have no common order. Convert them to one"
+    ):
+        classes_of(labels)
+    assert encode([1, "1", 1], np.array([1, "1"], dtype=object)).tolist() == [0, 1, 0]

@@ -9,6 +9,30 @@ from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.errors import InvalidBags, InvalidData, brief
 
 
+def label_array(labels: ArrayLike) -> LabelArray:
+    """Labels as an array in which different labels stay different: numbers and strings of a list are not converted.
+
+    Numbers and booleans of dtype object get their own dtype, because scikit-learn does not accept them otherwise.
+
+    Examples
+    --------
+    >>> label_array([1, "b"]), label_array(np.array([1, 0], dtype=object))
+    (array([1, 'b'], dtype=object), array([1, 0]))
+    """
+    values = np.asarray(labels)
+    if values.dtype.kind in "US" and isinstance(labels, list | tuple):
+        plain = str if values.dtype.kind == "U" else bytes
+        if not all(isinstance(one, plain) for one in labels):
+            values = np.asarray(labels, dtype=object)
+    if values.dtype != object or values.ndim != 1 or (len(values) and isinstance(values[0], str)):
+        return values
+    try:
+        natural = np.array(values.tolist())
+    except ValueError:  # lists of different lengths
+        return values
+    return natural if natural.dtype.kind in "biuf" and natural.shape == values.shape else values
+
+
 def encode(labels: ArrayLike, classes: LabelArray) -> IntArray:
     """Position of every label in `classes`, which are sorted: (...) -> (...).
 
@@ -17,7 +41,7 @@ def encode(labels: ArrayLike, classes: LabelArray) -> IntArray:
     >>> encode(["pos", "neg", "pos"], np.array(["neg", "pos"]))
     array([1, 0, 1])
     """
-    values = np.asarray(labels)
+    values = label_array(labels)
     if values.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
         codes = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
         codes = np.where(classes[codes] == values, codes, -1)
@@ -42,7 +66,7 @@ def classes_of(labels: ArrayLike) -> LabelArray:
     >>> classes_of([True, False, True])
     array([False,  True])
     """
-    values = np.asarray(labels)
+    values = label_array(labels)
     objects = values.ravel().tolist() if values.dtype == object else []
     odd = next((one for one in objects if isinstance(one, list | dict)), None)
     if odd is not None:

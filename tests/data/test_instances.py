@@ -1,11 +1,13 @@
 """Texts and posteriors come in many containers; columns mean what they are called."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from quanet import CC, EMQ, PACC, CvMy, GridSearchQ, QuaNet, evaluate
+from quanet import CC, EMQ, PACC, CvMy, Gaussians, GridSearchQ, QuaNet, evaluate
 from quanet.data.instances import check_posteriors, check_texts, is_text, posterior_columns
 from quanet.errors import InvalidData
 from quanet.methods.multiclass import OneVsRest
@@ -183,3 +185,27 @@ def test_equal_votes_stay_equal_in_the_rows_of_a_quantifier():
     votes = np.array([rng.multinomial(10, np.eye(3)[c] * 0.4 + 0.2) for c in y]) / 10
     quantifier = CvMy("precomputed").fit(votes, y)
     np.testing.assert_array_equal(np.unique(quantifier.represent(votes)[:, :3]), np.arange(11) / 10)
+
+
+@pytest.mark.filterwarnings("ignore:The classifier")
+@pytest.mark.parametrize("kind", [int, bool, float])
+def test_labels_of_dtype_object_are_as_those_of_their_own_type(kind):
+    X, codes = Gaussians().draw([0.4, 0.6], 100, rng=0)
+    y = codes.astype(kind)
+    expected, found = (PACC().fit(X, labels) for labels in (y, y.astype(object)))
+    assert found.classes_.dtype == expected.classes_.dtype
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+
+
+def test_labels_of_several_types_are_refused_and_missing_ones_are_named():
+    X, codes = Gaussians().draw([0.4, 0.6], 100, rng=0)
+    with pytest.raises(InvalidData, match="The labels mix int and str"):
+        PACC().fit(X, [1 if code else "b" for code in codes])
+    with pytest.raises(InvalidData, match=r"y has 1 missing labels \(first at index 0\)"):
+        PACC().fit(X, [float("nan"), *("ab"[code] for code in codes[1:])])  # NumPy would write "nan"
+
+
+def test_an_error_about_labels_does_not_blame_the_instances():
+    X, codes = Gaussians().draw([0.4, 0.6], 100, rng=0)
+    with pytest.raises(InvalidData, match=r"cannot use y: Unknown label type"):
+        PACC().fit(X, np.array([Decimal(int(code)) for code in codes], dtype=object))

@@ -251,4 +251,5 @@ def _explained(classifier: Any, error: ValueError) -> Exception:
     """An error of scikit-learn about the data, on one line and with the name of the classifier."""
     if isinstance(error, InvalidData):
         return error
-    return InvalidData(f"{type(classifier).__name__} cannot use X: {' '.join(str(error).split())}")
+    what = "y" if "label type" in str(error) else "X"
+    return InvalidData(f"{type(classifier).__name__} cannot use {what}: {' '.join(str(error).split())}")

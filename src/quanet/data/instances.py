@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.data.columns import is_missing, numbers_of
 from quanet.errors import InvalidData, brief
+from quanet.simplex import label_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +121,7 @@ def check_posteriors(posteriors: ArrayLike, k: int) -> FloatArray:
 
 def check_labels(y: ArrayLike, n: int) -> LabelArray:
     """The labels (n,) as an array. Raises `InvalidData` unless each of the n instances has one class."""
-    labels = np.asarray(y)
+    labels = label_array(y)
     if labels.ndim != 1:
         raise InvalidData(f"y must have shape (n,), one label per instance; its shape is {labels.shape}.")
     if len(labels) != n:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from quanet.arrays import LabelArray
+from quanet.simplex import label_array
 
 SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015]+")  # white space, underscores, hyphens and dashes
 MAX_SHOWN = 3  # groups of spellings in a message
@@ -66,9 +66,9 @@ def normalize_labels(labels: ArrayLike, *, known: Iterable[Any] = ()) -> LabelAr
     >>> normalize_labels(["not sure", "YES"], known=["Not-Sure", "yes"])
     array(['Not-Sure', 'yes'], dtype='<U8')
     """
-    values = np.asarray(labels)
-    spelling = spellings(values.tolist(), known)
-    return np.array([spelling.get(label, label) if isinstance(label, str) else label for label in values.tolist()])
+    values = label_array(labels).tolist()
+    spelling = spellings(values, known)
+    return label_array([spelling.get(label, label) if isinstance(label, str) else label for label in values])
 
 
 def spellings(labels: Sequence[Any], known: Iterable[Any] = ()) -> dict[str, str]:
