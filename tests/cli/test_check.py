@@ -136,3 +136,24 @@ def test_a_table_that_cannot_be_used_is_exit_code_1(call, tmp_path, content, wor
     code, _, err = call("check", "a.csv", *words)
     assert code == 1
     assert message in one_line(err)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"label": ["pos"]}, r"row 3, column 'label': ['pos'] contains several values. Use a column with one value"),
+        ({"label": {"is": "pos"}}, "row 3, column 'label': {'is': 'pos'} contains several values"),
+        ({"text": ["a film"]}, "row 3: column 'text' contains ['a film'], which is not text"),
+        ({"shop": [1, 2]}, "row 3, column 'shop': [1, 2] contains several values"),
+    ],
+)
+def test_what_fit_and_predict_refuse_does_not_pass_the_check(call, tmp_path, cells, message):
+    rows = [{"text": f"a good film {n}", "label": "np"[n % 2], "shop": "a"} for n in range(20)]
+    rows[2] |= cells
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, _, err = call("check", "rows.jsonl", "--text", "text", "--label", "label", "--by", "shop")
+    assert code == 1
+    assert message in one_line(err)
+    if "shop" not in cells:
+        words = ("--text", "text", "--label", "label", "--method", "CC", "-o", "model")
+        assert one_line(call("fit", "rows.jsonl", *words)[2]).endswith(one_line(err).split("Error: ")[1])

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -175,12 +175,14 @@ def cell_name(value: Any) -> str:
     return str(value).strip()
 
 
-def label_names(cells: "pd.Series[Any]", source: "TableSource") -> list[str | None]:
-    """The cells of a column as names, None for an empty cell. An error names the row."""
+def label_names(
+    cells: "pd.Series[Any]", source: "TableSource", name: Callable[[Any], str] = label_name
+) -> list[str | None]:
+    """The cells of a column as names of labels, or other names; None for an empty cell. An error names the row."""
     names: list[str | None] = []
     for row, cell in zip(cells.index, cells, strict=True):
         try:
-            names.append(None if cell is None else label_name(cell))
+            names.append(None if cell is None else name(cell))
         except InvalidData as error:
             raise InvalidData(f"{source.place(row)}, column {str(cells.name)!r}: {error}") from None
     return names

@@ -1,7 +1,7 @@
 """Check a table before `fit`: columns, texts, labels and dates, in one pass and bounded memory."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from quanet.data.columns import (
     check_columns,
     find_label,
     find_text,
-    label_name,
+    label_names,
     numeric_columns,
 )
 from quanet.data.duplicates import RowOrder
@@ -122,13 +122,14 @@ def check_table(
     groups = [_GroupCounter(key.column) for key in keys if not key.period]
     for table in source.chunks(source.columns):
         columns.add(table)
-        codes = labels.add(table) if labels else None
+        codes = labels.add(table, source) if labels else None
         if texts:
+            _check_texts(table[text], source)
             texts.add(table, codes, labels.names if labels else [])
         for date in dates:
             date.add(table)
         for group in groups:
-            group.add(table)
+            group.add(table, source)
     roles: dict[str | None, str] = {text: "text", label: "label", **dict.fromkeys(dated, "date")}
     return TableCheck(
         source=source.name,
@@ -188,11 +189,10 @@ class _LabelCounter:
         self._codes: dict[str, int] = {}
         self._order = RowOrder()
 
-    def add(self, table: "pd.DataFrame") -> list[int]:
+    def add(self, table: "pd.DataFrame", source: TableSource) -> list[int]:
         codes = []
-        for row, cell in zip(table.index, table[self.column], strict=True):
-            name = _name(cell, label_name)
-            if name is None:
+        for row, name in zip(table.index, label_names(table[self.column], source), strict=True):
+            if not name:
                 self.empty += 1
                 self.rows += [int(row)] * (len(self.rows) < 3)
                 codes.append(-1)
@@ -214,13 +214,14 @@ class _LabelCounter:
         return LabelCheck(self.column, dict(self.counts.most_common()), empty, self._order.sentence)
 
 
-def _name(cell: Any, name: Callable[[Any], str]) -> str | None:
-    if cell is None:
-        return None
-    try:
-        return name(cell) or None
-    except InvalidData:  # a list or an object
-        return brief(cell)
+def _check_texts(cells: "pd.Series[Any]", source: TableSource) -> None:
+    """Raise `InvalidData` if a cell holds several values, which no command reads as a text."""
+    for row, cell in zip(cells.index, cells, strict=True):
+        if isinstance(cell, list | dict):
+            raise InvalidData(
+                f"{source.place(row)}: column {str(cells.name)!r} contains {brief(cell)}, which is not text. "
+                "Choose the text column with --text."
+            )
 
 
 class _GroupCounter:
@@ -230,7 +231,7 @@ class _GroupCounter:
         self.column, self.empty = column, 0
         self.sizes = Counter[str]()
 
-    def add(self, table: "pd.DataFrame") -> None:
-        names = [_name(cell, cell_name) for cell in table[self.column]]
-        self.empty += names.count(None)
-        self.sizes.update(name for name in names if name is not None)
+    def add(self, table: "pd.DataFrame", source: TableSource) -> None:
+        names = label_names(table[self.column], source, cell_name)
+        self.sizes.update(name for name in names if name)
+        self.empty += sum(not name for name in names)
