@@ -10,7 +10,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from quanet import QuanetWarning, read_table
+from quanet import read_table
 from quanet.data.streams import TableSource
 from quanet.data.workbooks import to_workbook
 from quanet.errors import InvalidData, InvalidSetting, MissingExtra
@@ -60,12 +60,18 @@ def test_a_sheet_is_chosen_by_name_in_any_case(tmp_path):
         read(f"{path}#Marsh", "label")
 
 
-def test_the_first_sheet_is_used_and_reported_unless_others_have_the_same_columns(tmp_path):
-    path = workbook(tmp_path / "a.xlsx", {"Empty": [], "March": ROWS, "Notes": [["a"], ["b"]]})
-    with pytest.warns(QuanetWarning, match=r"sheet 'March' is used, the first of 2.*'.*a.xlsx#Notes'"):
-        assert read(path, "label") == [["pos"], ["neg"]]
+def test_the_only_sheet_with_rows_is_used_and_of_several_none_is_guessed(tmp_path):
+    info = [["Field", "Value"], ["Owner", "Ann"], ["Date", "2024-05-31"]]
+    path = workbook(tmp_path / "a.xlsx", {"Info": info, "Empty": [], "Data": ROWS})
+    with pytest.raises(
+        InvalidData, match=r"several sheets: 'Info', 'Data'. Name the one to use, such as '.*a.xlsx#Data'"
+    ):
+        read(path, "label")
+    assert read(f"{path}#data", "label") == [["pos"], ["neg"]]
+    path = workbook(tmp_path / "c.xlsx", {"Title": [["Reviews of May"]], "Empty": [], "Data": ROWS})
+    assert read(path, "label") == [["pos"], ["neg"]]
     path = workbook(tmp_path / "b.xlsx", {"March": ROWS, "April": ROWS})
-    with pytest.raises(InvalidData, match=r"several sheets with the same columns: 'March', 'April'.*b.xlsx#March'"):
+    with pytest.raises(InvalidData, match=r"several sheets: 'March', 'April'.*b.xlsx#April'"):
         read(path, "label")
     assert len(TableSource([f"{path}#March", f"{path}#April"]).read(["label"])) == 4
     assert len(TableSource([f"{tmp_path}/b*.xlsx#April"]).read(["label"])) == 2

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 from quanet.data.columns import cell_name, nearest_first
 from quanet.data.records import PEEKED_ROWS, Cells, PickColumns, cell_or_none
 from quanet.data.workbook_checks import check_cells
-from quanet.errors import Detected, EmptyFile, InvalidData, InvalidSetting, MissingExtra
+from quanet.errors import EmptyFile, InvalidData, InvalidSetting, MissingExtra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,7 @@ def _open(path: Path) -> Any:
 
 
 def _choose(path: Path, workbook: Any, part: str) -> Any:
-    """The sheet with this name, or the first visible one. A warning reports which, if there are several."""
+    """The sheet with this name, or the only visible one that holds a table: column names and at least one row."""
     sheets = {sheet.title: sheet for sheet in workbook.worksheets}
     if not sheets:
         raise InvalidData(f"{path} has no sheets with cells.")
@@ -91,27 +91,15 @@ def _choose(path: Path, workbook: Any, part: str) -> Any:
     shown = [sheet for sheet in sheets.values() if sheet.sheet_state == "visible"] or list(sheets.values())
     if len(shown) == 1:
         return shown[0]
-    headers = [_header(str(path), sheet) for sheet in shown]
-    filled = [at for at, header in enumerate(headers) if header] or [0]
-    chosen = shown[filled[0]]
-    others = [shown[at].title for at in filled[1:]]
-    if not others:
-        return chosen
-    alike = [shown[at].title for at in filled[1:] if headers[at] == headers[filled[0]]]
-    if alike:
-        both = ", ".join(map(repr, (chosen.title, *alike)))
+    lengths = [sum(1 for _ in islice(_guarded(str(path), _cells(sheet)), 2)) for sheet in shown]
+    tables = [sheet for sheet, length in zip(shown, lengths, strict=True) if length == max(lengths)]
+    if len(tables) > 1 and max(lengths):
+        titles = ", ".join(repr(sheet.title) for sheet in tables)
         raise InvalidData(
-            f"{path} has several sheets with the same columns: {both}. Name the ones to use, "
-            f"such as '{path}#{chosen.title}' '{path}#{alike[0]}'."
+            f"{path} has several sheets: {titles}. Name the one to use, such as '{path}#{tables[-1].title}', or delete "
+            "the others."
         )
-    warnings.warn(
-        Detected(
-            f"{path}: sheet {chosen.title!r} is used, the first of {len(filled)}. For another one, add its name: "
-            f"'{path}#{others[0]}'."
-        ),
-        stacklevel=2,
-    )
-    return chosen
+    return tables[0]
 
 
 def _cells(sheet: Any) -> Iterator[Cells]:
@@ -130,11 +118,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, datetime) and value.time() == time():
         return value.date()
     return cell_or_none(value)
-
-
-def _header(name: str, sheet: Any) -> list[Any]:
-    cells = next(_guarded(name, _cells(sheet)), [])
-    return list(cells[: _width(cells)])
 
 
 def _rows(path: Path, name: str, workbook: Any, sheet: Any, height: int) -> Opened:
