@@ -52,6 +52,19 @@ def write_whole(path: Path, content: bytes) -> None:
         raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}. Choose another file.") from None
 
 
+def check_writable(path: Path) -> None:
+    """Raise `InvalidSetting` unless `write_whole` can write this file, or a folder of this name: before long work."""
+    home = path.parent
+    while not home.exists() and home != home.parent:  # folders of a model are created with their parents
+        home = home.parent
+    name = path.name if home == path.parent else ""
+    try:
+        with NamedTemporaryFile(dir=home, prefix=f".{name}.", suffix=".new"):
+            pass
+    except OSError as error:
+        raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}. Choose another place.") from None
+
+
 def as_utf8(text: str) -> bytes:
     r"""Text as UTF-8. An unpaired surrogate, as in some file names and JSON, becomes its escape sequence.
 

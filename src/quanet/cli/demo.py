@@ -25,15 +25,18 @@ def demo(
     """
     from quanet import QuaNet
     from quanet.data.reviews import movie_reviews
+    from quanet.files import check_writable
     from quanet.protocols import APP
     from quanet.report.charts import check_suffix, error_by_shift, estimate_against_truth, new_figure, save_figure
     from quanet.report.demo import summarize_demo
     from quanet.report.render import check_report
     from quanet.workflows.demo import run_demo
 
-    # First, so that a missing extra or a wrong ending is reported before the work.
+    # First, so that a missing extra, a wrong ending or a wrong folder is reported before the work.
     check_suffix(output)
     check_report(report)
+    check_writable(output)
+    check_writable(report)
     network = QuaNet(random_state=seed)
     figure, panels = new_figure(2)
     started = time.perf_counter()

@@ -140,9 +140,12 @@ def table(
     Example: quanet experiment table results/paper --tests --against-paper -o table.tex
     """
     from quanet.evaluation.scores import score
+    from quanet.files import check_writable
     from quanet.report.experiment import summarize_experiment
 
     form = OutputFormat.table if form is None and output is None else choose_format(form, output)
+    if output is not None:
+        check_writable(output)
     found = _read(folder, aside)
     scores = score(
         found.cells,
@@ -174,10 +177,12 @@ def figure(
     """
     from quanet.evaluation.limits import read_limits
     from quanet.experiments.bounds import bounds_of
+    from quanet.files import check_writable
     from quanet.report.charts import check_suffix, save_figure
     from quanet.report.charts.experiment_figures import experiment_figure
 
     check_suffix(output)
+    check_writable(output)
     bounds = read_limits(limits) if limits else bounds_of(folder)
     found = _read(folder, aside)
     drawn = experiment_figure(

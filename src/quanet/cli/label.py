@@ -161,10 +161,6 @@ def check_sheet(path: Path) -> None:
     """Check that a sheet can be written in the format of its ending; else a usage error."""
     if path.suffix.lower() not in {".csv", ".xlsx"}:
         raise typer.BadParameter(f"{path} does not end in .csv or .xlsx.", param_hint="--output")
-    if path.suffix.lower() == ".xlsx":
-        from quanet.data.workbooks import check_excel
-
-        check_excel()
 
 
 def check_files(source: "TableSource") -> None:

@@ -222,6 +222,10 @@ def choose_format(form: OutputFormat | None, output: Path | None) -> OutputForma
         from quanet.data.workbooks import check_excel
 
         check_excel()
+    if form is OutputFormat.html:
+        from quanet.report.render import check_page
+
+        check_page()
     return form
 
 
@@ -242,6 +246,7 @@ def check_outputs(*paths: Path | None, report: Path | None = None, plot: Path | 
 
 def _check_new(path: Path, *, force: bool) -> None:
     from quanet.errors import InvalidSetting
+    from quanet.files import check_writable
 
     if path.is_dir():
         raise InvalidSetting(f"{path} is a folder. Give the name of a file.")
@@ -249,6 +254,11 @@ def _check_new(path: Path, *, force: bool) -> None:
         raise InvalidSetting(f"{path} already exists. Choose another name, or overwrite it with --force.")
     if not path.parent.is_dir():
         raise InvalidSetting(f"Folder {path.parent} does not exist, so {path.name} cannot be written. Create it first.")
+    check_writable(path)
+    if path.suffix.lower() == ".xlsx":
+        from quanet.data.workbooks import check_excel
+
+        check_excel()
 
 
 def check_state_file(path: Path | None, option: str = "--save-state") -> None:

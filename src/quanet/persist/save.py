@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.errors import InvalidModel, InvalidSetting
+from quanet.files import check_writable
 from quanet.persist.trust import (
     ARRAYS,
     CARD,
@@ -110,6 +111,7 @@ def save(
 def free_place(folder: str | os.PathLike[str]) -> Path:
     """The path that `save` writes to; an existing folder must be empty or a model without other files."""
     target = Path(folder).resolve()  # through a link, to the folder that is replaced
+    check_writable(target)
     if not target.exists():
         return target
     if not target.is_dir():

@@ -43,9 +43,10 @@ def wide_figure(height: float) -> tuple[Figure, Axes]:
 
 
 def check_suffix(path: Path) -> None:
-    """Raise `InvalidSetting` if a figure cannot be written to a file of this name; before any work."""
+    """Raise a `QuanetError` if no figure can be drawn, or written to a file of this name; before any work."""
     if path.suffix.lower() not in FORMATS:
         raise InvalidSetting(f"Cannot write a chart to {path.name!r}. Use a name ending in {', '.join(FORMATS)}.")
+    sized_figure(1, 1)  # raises without matplotlib
 
 
 def save_figure(figure: Figure, path: Path) -> None:
