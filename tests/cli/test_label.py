@@ -128,6 +128,55 @@ def test_a_plan_by_group_gives_every_group_its_labels_and_its_own_correction(cal
     assert out.startswith("negative: ")
 
 
+def test_labels_are_planned_with_weights_and_few_heavy_labels_are_reported(call, model, data, tmp_path):
+    table = pd.read_csv(data / "new.csv")
+    truth = pd.read_csv(data / "truth.csv")["truth"]
+    table["views"] = np.random.default_rng(0).random(450) ** (-1 / 1.2)
+    table.loc[[7, 300], "views"] = 400.0
+    table.to_csv(tmp_path / "new.csv", index=False)
+    sheet = tmp_path / "sheet.csv"
+    code, out, err = call(
+        "label",
+        "plan",
+        model,
+        tmp_path / "new.csv",
+        "--number",
+        60,
+        "--weight",
+        "views",
+        "-o",
+        sheet,
+        "--format",
+        "json",
+    )
+    assert code == 0, err
+    assert json.loads(out)["weight"] == "views"
+    filled = pd.read_csv(sheet, dtype=str, keep_default_na=False)
+    assert {8, 301} <= set(filled["plan_row"].astype(int))  # certain
+    filled["sentiment"] = truth[filled["plan_row"].astype(int) - 1].to_numpy()
+    filled.to_csv(sheet, index=False)
+    words = ["--weight", "views", "--class", "positive", "--format", "json"]
+    planned = answer(call("refine", model, tmp_path / "new.csv", "--labels", sheet, *words))
+    share = (table["views"] * (truth == "positive")).sum() / table["views"].sum()
+    assert planned["total"]["positive"]["lower"] <= share <= planned["total"]["positive"]["upper"]
+    part = np.random.default_rng(1).permutation(450)[:60]
+    table.loc[part, "sentiment"] = truth[part]
+    table.to_csv(tmp_path / "partly.csv", index=False)
+    random = answer(call("refine", model, tmp_path / "partly.csv", "--random", *words))
+    notes = {kind: " ".join(map(str, found["cautions"])) for kind, found in (("planned", planned), ("random", random))}
+    assert "the interval rests on the equivalent of" in notes["random"]
+    assert "quanet label plan --weight views" in notes["random"]
+    assert "rests on" not in notes["planned"]
+    widths = [found["total"]["positive"]["upper"] - found["total"]["positive"]["lower"] for found in (planned, random)]
+    assert widths[0] < 0.6 * widths[1]
+
+
+def answer(called):
+    code, out, err = called
+    assert code == 0, err
+    return json.loads(out)
+
+
 def test_a_partly_labelled_file_needs_random_rows(call, model, data, tmp_path):
     table = pd.read_csv(data / "truth.csv")
     rng = np.random.default_rng(0)

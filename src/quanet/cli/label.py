@@ -24,6 +24,7 @@ from quanet.cli.options import (
     Names,
     Seed,
     Text,
+    Weight,
     check_level,
     check_outputs,
     choose_format,
@@ -86,6 +87,7 @@ def plan(
             metavar="COLUMN", help="Name of the column to fill in; default: as in training.", rich_help_panel=COLUMNS
         ),
     ] = None,
+    weight: Weight = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
     delimiter: Delimiter = "auto",
@@ -102,7 +104,7 @@ def plan(
     """Choose the rows of FILES that are worth labelling, and say what interval to expect.
 
     Fill in the label column of the sheet in a spreadsheet, from the first row on. Then run `quanet refine`. With --by,
-    every group gets enough labels for the width.
+    every group gets enough labels for the width. With --weight, rows with much of the weight are chosen more often.
 
     [bold]Examples[/]
 
@@ -125,9 +127,10 @@ def plan(
         source = TableSource(files, encoding=encoding, delimiter=delimiter)
         check_files(source)
         shown = split_names(show_columns)
-        source.check([*shown, *(key.column for key in keys)])
-        inputs = find_inputs(source, facts, text, exclude=[key.column for key in keys])
-        reading = read_grouped(quantifier, source, inputs, keys, date_format)
+        others = [*(key.column for key in keys), *([weight] if weight else [])]
+        source.check([*shown, *others])
+        inputs = find_inputs(source, facts, text, exclude=others)
+        reading = read_grouped(quantifier, source, inputs, keys, date_format, weight=weight)
         with progress("Planning"):
             planned = plan_source(
                 quantifier,

@@ -11,13 +11,14 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import check_labels
 from quanet.errors import InvalidData, InvalidSetting
+from quanet.labels.exposed_labels import BagExposure
 from quanet.labels.label_em import (
     LabelledBag,
     fixed_label_em,
     likelihood_ratios,
     responsibilities,
 )
-from quanet.labels.prediction_powered import LabelDesign, prediction_powered
+from quanet.labels.prediction_powered import design_labels, prediction_powered
 from quanet.parameters import check_level, one_of
 from quanet.simplex import encode, project
 
@@ -138,19 +139,21 @@ def refine(
     else:
         if (weights is None) != (weights_labelled is None):
             raise InvalidData("weights and weights_labelled belong together: pass both or neither.")
-        design = LabelDesign.of(
+        exposure = check_exposure(weights, len(ratios), "weights")
+        design = design_labels(
             len(codes),
             len(ratios),
-            weights=_checked(design_weights, len(codes), "design_weights"),
+            weights=check_exposure(design_weights, len(codes), "design_weights"),
             strata=_check_strata(strata, len(codes)),
-            exposure=_checked(weights_labelled, len(codes), "weights_labelled"),
+            exposure=check_exposure(weights_labelled, len(codes), "weights_labelled"),
+            bag=None if exposure is None else BagExposure(exposure),
         )
         powered = prediction_powered(
             responsibilities(ratios, shares),
             responsibilities(known, shares),
             codes,
             design=design,
-            exposure=_checked(weights, len(ratios), "weights"),
+            exposure=exposure,
         )
         lower, upper = powered.interval(level)
         estimate, weight, effective = project(powered.estimate), powered.weight, powered.effective
@@ -167,7 +170,8 @@ def refine(
     )
 
 
-def _checked(weights: ArrayLike | None, n: int, name: str) -> FloatArray | None:
+def check_exposure(weights: ArrayLike | None, n: int, name: str) -> FloatArray | None:
+    """Weights (n,) as numbers; None if there are none."""
     if weights is None:
         return None
     values = np.asarray(weights, dtype=float)

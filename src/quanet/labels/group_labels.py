@@ -12,6 +12,7 @@ import numpy as np
 from scipy import stats
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.labels.exposed_labels import ExposedDesign
 from quanet.labels.few_labels import MIN_LABELS
 from quanet.labels.label_em import responsibilities
 from quanet.labels.prediction_powered import PSEUDO, LabelDesign, PoweredMean, prediction_powered, score_interval
@@ -46,7 +47,7 @@ class GroupLabels:
     known: FloatArray
     known_owner: IntArray
     codes: IntArray
-    design: LabelDesign
+    design: LabelDesign | ExposedDesign
     exposure: FloatArray | None = None
     instances: FloatArray | None = None
     squares: FloatArray | None = None
@@ -118,11 +119,47 @@ def refine_groups(labels: GroupLabels, shares: FloatArray, *, level: float) -> R
     with np.errstate(divide="ignore"):
         effective = (spread + doubtful) / (final + doubtful * common)
     lower, upper = score_interval(estimate, effective, level)
+    if isinstance(labels.design, ExposedDesign):
+        _refine_exposed(
+            labels, labels.design, (adapted, known), powered.weight, enough, (estimate, lower, upper), level
+        )
     # Errors of the posteriors themselves: y - f.
     errors = prediction_powered(adapted, known, labels.codes, design=labels.design, exposure=weights, weight=1.0)
     apart = _OwnCorrections.of(labels, errors.residuals, g)
     p_value = _equal(apart.correction[enough], apart.smoothed(_relative(errors) * spread)[enough], k)
     return RefinedGroups(project(estimate), lower, upper, own.n, enough, p_value)
+
+
+def _refine_exposed(
+    labels: GroupLabels,
+    design: ExposedDesign,
+    posteriors: tuple[FloatArray, FloatArray],
+    weight: float,
+    enough: BoolArray,
+    found: tuple[FloatArray, FloatArray, FloatArray],
+    level: float,
+) -> None:
+    """Estimate groups with enough labels as bags of their own, whose exposure differs much: `found` is changed."""
+    rows, known = (_members(owner, labels.groups) for owner in (labels.owner, labels.known_owner))
+    for g in np.flatnonzero(enough).tolist():
+        part = design.part(rows[g], known[g])
+        if part is None:
+            continue
+        powered = prediction_powered(
+            posteriors[0][rows[g]],
+            posteriors[1][known[g]],
+            labels.codes[known[g]],
+            design=part,
+            exposure=labels.weights[rows[g]],
+            weight=weight,
+        )
+        for values, value in zip(found, (powered.estimate, *powered.interval(level)), strict=True):
+            values[g] = value
+
+
+def _members(owner: IntArray, g: int) -> list[IntArray]:
+    """Positions of the members of each group."""
+    return np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner, minlength=g))[:-1])
 
 
 def adapt_posteriors(labels: GroupLabels, shares: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
-from quanet.labels.few_labels import MIN_LABELS
+from quanet.labels.exposed_labels import exposure_limits, exposure_strata
+from quanet.labels.few_labels import MIN_LABELS, check_exposure
 from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
 from quanet.labels.prediction_powered import effective_labels, score_interval
 from quanet.parameters import between, check_level, one_of, whole
 
 STRATA = 10
 PER_STRATUM = 8  # labels, on average
+PER_EXPOSURE = 4  # labels of each stratum of similar exposure, at least on average
 # The standard deviation of a label that is assumed at least. Posteriors may be confident and wrong, so clear instances
 # are drawn at most 1.4 times less often than unclear ones: where posteriors are useless, this costs 1 % of the width.
 LEAST_DOUBT = 0.35
@@ -50,6 +52,7 @@ def plan_labels(
     *,
     n: int | None = None,
     groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     level: float = 0.95,
     design: Literal["stratified", "random"] = "stratified",
     random_state: int | None = 0,
@@ -61,6 +64,9 @@ def plan_labels(
 
     .. math:: n_h \propto N_h \sigma_h, \qquad \sigma_h^2 = \max_c \frac{1}{N_h} \sum_{i \in h} f_{ic} (1 - f_{ic}).
 
+    With weights w, strata also have similar weights, :math:`\sigma_h` is multiplied by the root of the mean of
+    :math:`w^2`, and instances that carry much of the weight are all labelled.
+
     The plan assumes calibrated posteriors. If they are worse, the interval of `refine` is still valid but wider, and
     more labels are needed.
 
@@ -71,6 +77,7 @@ def plan_labels(
     width : wanted width of the widest interval over classes, upper minus lower limit, for example 0.1.
     n : number of labels, instead of a width.
     groups : (N,) group of each instance. Then each group gets a plan of its own, with the same width or n labels.
+    weights : (N,) exposure of the instances, such as views, for shares of exposure; pass them to `refine`, too.
     level : confidence level.
     design : "random"; or "stratified": strata of similar posteriors, with more labels where they are uncertain.
     random_state : seed of the choice.
@@ -113,8 +120,11 @@ def plan_labels(
         owner = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
         if len(owner) != len(posteriors):
             raise InvalidData(f"X has {len(posteriors)} instances but groups has {len(owner)}. Pass one for each.")
-    rng = np.random.default_rng(random_state)
-    return plan_posteriors(posteriors, owner, width=width, n=n, level=level, stratify=design == "stratified", rng=rng)
+    exposure, rng = check_exposure(weights, len(posteriors), "weights"), np.random.default_rng(random_state)
+    stratify = design == "stratified"
+    return plan_posteriors(
+        posteriors, owner, exposure=exposure, width=width, n=n, level=level, stratify=stratify, rng=rng
+    )
 
 
 def plan_posteriors(
@@ -126,13 +136,20 @@ def plan_posteriors(
     level: float,
     stratify: bool,
     rng: np.random.Generator,
+    exposure: FloatArray | None = None,
 ) -> LabelPlan:
     """A plan for instances with these posteriors (N, k), in groups numbered from 0 (N,); see `plan_labels`."""
     parts, strata, weights, order, reached, plain, first = [], [], [], [], [], [], 0
     key, offset = rng.random(len(posteriors)), rng.random(int(owner.max()) + 1)
     # Instances are chosen by a key of their own, so that most of a smaller plan is part of a larger one.
     for g, members in enumerate(np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])):
-        part = PlannedPart(posteriors[members], stratify=stratify)
+        if exposure is not None:
+            members = members[exposure[members] > 0]  # noqa: PLW2901
+            if not len(members):
+                continue
+        part = PlannedPart(
+            posteriors[members], stratify=stratify, exposure=None if exposure is None else exposure[members]
+        )
         taken = part.needed(width, level) if n is None else min(n, len(members))
         codes, counts = part.strata(taken), part.counts(taken)
         for h, number in enumerate(counts.tolist()):
@@ -155,43 +172,65 @@ def plan_posteriors(
 class PlannedPart:
     """The instances of a group, and what labels of them bring."""
 
-    def __init__(self, posteriors: FloatArray, *, stratify: bool) -> None:
+    def __init__(self, posteriors: FloatArray, *, stratify: bool, exposure: FloatArray | None = None) -> None:
         self.posteriors = posteriors
         self.size = len(posteriors)
-        self.share = posteriors.mean(axis=0)
+        self.exposure = exposure
+        self.share = np.average(posteriors, axis=0, weights=exposure)
         self.stratify = stratify
-        self._known: dict[int, tuple[IntArray, IntArray, FloatArray]] = {}
+        self._known: dict[tuple[int, int], _Strata] = {}
 
-    def _strata(self, n: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """For n labels: the stratum of every instance (N,), sizes (h,) and variances of labels (h, k)."""
+    def _strata(self, n: int) -> "_Strata":
+        """The strata for n labels."""
         most = max(1, min(STRATA, n // PER_STRATUM)) if self.stratify else 1
-        if most not in self._known:
-            codes = stratify_posteriors(self.posteriors, most)
-            sizes = np.bincount(codes)
-            doubt = [np.bincount(codes, column * (1 - column)) / sizes for column in self.posteriors.T]
-            self._known[most] = codes, sizes, np.stack(doubt, axis=1)
-        return self._known[most]
+        several = self.stratify and self.exposure is not None
+        classes = max(1, n // PER_EXPOSURE) if several else 1
+        if (most, classes) not in self._known:
+            codes = stratify_posteriors(self.posteriors, most) if classes == 1 else self._by_exposure(most, classes)
+            self._known[most, classes] = _Strata.of(codes, self.posteriors, self.exposure)
+        return self._known[most, classes]
+
+    def _by_exposure(self, most: int, classes: int) -> IntArray:
+        """Strata of similar exposure, and of similar posteriors within each of them."""
+        assert self.exposure is not None
+        limits = exposure_limits(self.exposure)
+        alike = np.minimum(exposure_strata(self.exposure, limits), classes - 1)
+        found = _Strata.of(alike, self.posteriors, self.exposure)
+        parts = most * found.importance / found.importance.sum()
+        codes, first = np.zeros(self.size, dtype=np.intp), 0
+        for h, part in enumerate(parts.tolist()):
+            inside = np.flatnonzero(alike == h)
+            codes[inside] = first + stratify_posteriors(self.posteriors[inside], max(1, round(part)))
+            first = int(codes[inside].max()) + 1
+        return codes
 
     def strata(self, n: int) -> IntArray:
         """The stratum of every instance if there are n labels: (N,)."""
-        return self._strata(n)[0]
+        return self._strata(n).codes
 
     def counts(self, n: int) -> IntArray:
         """Labels of each stratum if there are n in all: (h,)."""
-        _, sizes, doubt = self._strata(n)
-        return allocate(n, sizes, sizes * np.maximum(np.sqrt(doubt.max(axis=1)), LEAST_DOUBT))
+        found = self._strata(n)
+        return allocate(n, found.sizes, found.importance)
 
     def width(self, n: int, level: float) -> float:
         """Expected width of the widest interval, if the posteriors are calibrated."""
-        _, sizes, doubt = self._strata(n)
-        counts = self.counts(n)
-        parts = (sizes / self.size) ** 2 * (1 / np.maximum(counts, 1) - 1 / sizes)
-        return self._widest(effective_labels(self.share, parts @ doubt, n, float(parts.sum())), level)
+        parts = self._parts(n)
+        return self._widest(effective_labels(self.share, parts @ self._strata(n).doubt, n, float(parts.sum())), level)
 
     def plain_width(self, n: int, level: float) -> float:
-        """Expected width of the plain share of n random labels."""
+        """Expected width if the posteriors are useless: without exposure, of the plain share of n random labels."""
+        if self.exposure is not None:
+            return self._widest(np.full(len(self.share), 1 / max(float(self._parts(n).sum()), 1e-12)), level)
         rest = max(1 - n / self.size, 1e-12)
         return self._widest(np.full(len(self.share), n / rest), level)
+
+    def _parts(self, n: int) -> FloatArray:
+        """Variance that each stratum adds to the plain share of n labels, divided by p (1 - p): (h,)."""
+        found, counts = self._strata(n), np.maximum(self.counts(n), 1)
+        if self.exposure is None:
+            return np.asarray((found.sizes / self.size) ** 2 * (1 / counts - 1 / found.sizes))
+        return np.asarray((found.sizes / counts - 1) * found.squares / self.exposure.sum() ** 2)
 
     def _widest(self, effective: FloatArray, level: float) -> float:
         lower, upper = score_interval(self.share, effective, level)
@@ -203,6 +242,26 @@ class PlannedPart:
         steps = np.unique(np.round(MIN_LABELS * 1.03 ** np.arange(500)).astype(int))
         found = (n for n in steps[steps < self.size].tolist() if self.width(n, level) <= width)
         return next(found, self.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Strata:
+    """Strata: of every instance (N,); sizes and squared exposures (h,); variances of labels (h, k); importance (h,)."""
+
+    codes: IntArray
+    sizes: IntArray
+    squares: FloatArray
+    doubt: FloatArray
+    importance: FloatArray
+
+    @classmethod
+    def of(cls, codes: IntArray, posteriors: FloatArray, exposure: FloatArray | None) -> "_Strata":
+        sizes = np.bincount(codes)
+        doubt = np.stack([np.bincount(codes, column * (1 - column)) / sizes for column in posteriors.T], axis=1)
+        squares = np.bincount(codes, None if exposure is None else exposure**2).astype(float)
+        importance = squares if exposure is None else np.sqrt(sizes * squares)
+        deviation = np.maximum(np.sqrt(doubt.max(axis=1)), LEAST_DOUBT)
+        return cls(codes, sizes, squares, doubt, importance * deviation)
 
 
 def stratify_posteriors(posteriors: FloatArray, most: int) -> IntArray:

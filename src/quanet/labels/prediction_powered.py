@@ -18,6 +18,7 @@ import numpy as np
 from scipy import stats
 
 from quanet.arrays import FloatArray, IntArray
+from quanet.labels.exposed_labels import BagExposure, ExposedDesign
 
 PSEUDO = 1.0  # squared error added to the labels: a few may agree with all posteriors by chance
 
@@ -70,6 +71,11 @@ class LabelDesign:
         """Variance of the plain share, divided by p (1 - p): 1 / n for a small random part of a bag."""
         return float(self.influence**2 @ self.unlabelled)
 
+    @property
+    def equivalent(self) -> float:
+        """Number of labels of equal weight whose plain share has the same variance; here all labels."""
+        return float(len(self.influence))
+
     def centred(self, values: FloatArray) -> FloatArray:
         """Values times their influence, minus the mean of their stratum: (n, k) -> (n, k)."""
         scaled = self.influence[:, None] * values
@@ -84,6 +90,27 @@ class LabelDesign:
         return np.asarray(factors @ self.centred(values) ** 2)
 
 
+def design_labels(
+    n: int,
+    size: int,
+    *,
+    weights: FloatArray | None = None,
+    strata: IntArray | None = None,
+    exposure: FloatArray | None = None,
+    bag: BagExposure | None = None,
+) -> LabelDesign | ExposedDesign:
+    """How n labels in a bag of `size` instances were drawn.
+
+    Parameters
+    ----------
+    n, size, weights, strata, exposure : as in `LabelDesign.of`.
+    bag : exposure of all instances. If it differs much, labels are weighted in strata of similar exposure.
+    """
+    if exposure is not None and bag is not None and bag.varies:
+        return ExposedDesign.of(exposure, bag, bag.limits, weights=weights, strata=strata)
+    return LabelDesign.of(n, size, weights=weights, strata=strata, exposure=exposure)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PoweredMean:
     """A prediction-powered estimate.
@@ -96,6 +123,7 @@ class PoweredMean:
     n : number of labels.
     spread : see `LabelDesign.spread`.
     residuals : (n, k) labels minus λ times posteriors.
+    equivalent : number of labels of equal exposure whose plain share has the same variance; n without exposure.
     """
 
     estimate: FloatArray
@@ -104,11 +132,12 @@ class PoweredMean:
     n: int
     spread: float
     residuals: FloatArray
+    equivalent: float
 
     @property
     def effective(self) -> FloatArray:
         """(k,) number of random labels whose plain share has the same variance."""
-        return effective_labels(self.estimate, self.variance, self.n, self.spread)
+        return effective_labels(self.estimate, self.variance, self.equivalent, self.spread)
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Limits (k,), (k,) of the shares."""
@@ -118,7 +147,8 @@ class PoweredMean:
         """Expected width (k,) of the intervals with more labels of the same kind, in a bag of `size` instances."""
         n = min(self.n + more, size)
         change = self.n / n * (1 - n / size) / max(1 - self.n / size, 1e-12)
-        found = effective_labels(self.estimate, self.variance * change, n, self.spread * change)
+        equivalent = self.equivalent * n / self.n
+        found = effective_labels(self.estimate, self.variance * change, equivalent, self.spread * change)
         lower, upper = score_interval(self.estimate, found, level)
         return upper - lower
 
@@ -153,7 +183,7 @@ def prediction_powered(
     known: FloatArray,
     codes: IntArray,
     *,
-    design: LabelDesign | None = None,
+    design: LabelDesign | ExposedDesign | None = None,
     exposure: FloatArray | None = None,
     weight: float | None = None,
 ) -> PoweredMean:
@@ -181,7 +211,8 @@ def prediction_powered(
     residuals = labels - weight * known
     correction = drawn.influence @ residuals
     estimate = weight * np.average(posteriors, axis=0, weights=exposure) + correction
-    return PoweredMean(estimate, drawn.variance(residuals - correction), weight, n, drawn.spread, residuals)
+    variance = drawn.variance(residuals - correction)
+    return PoweredMean(estimate, variance, weight, n, drawn.spread, residuals, drawn.equivalent)
 
 
 def _join_single(strata: IntArray) -> IntArray:

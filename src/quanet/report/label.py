@@ -32,6 +32,7 @@ def summarize_plan(
     settings : names and values that reproduce it.
     """
     every = "" if not planned.keys else f" in each of {many(len(planned.groups), 'group')}"
+    weighted = f" of {planned.weight}" if planned.weight else ""
     sections = [Section("What labels bring", _paragraphs(planned, sheet, model), tables=(_numbers_table(planned),))]
     if planned.keys:
         sections.append(
@@ -41,7 +42,8 @@ def summarize_plan(
         title=f"Labels to give in {planned.source}",
         answer=(
             f"Label {many(planned.plan.n, 'row')} of {many(int(planned.sizes.sum()), 'row')} in {sheet}: the widest "
-            f"{level_text(planned.level)} interval of a share{every} is then about {points(planned.plan.width)} wide, "
+            f"{level_text(planned.level)} interval of a share{every}{weighted} is then about "
+            f"{points(planned.plan.width)} wide, "
             f"and at most about {points(planned.plan.plain_width)} if the model is of no use here."
         ),
         facts=(
@@ -63,7 +65,7 @@ def _paragraphs(planned: PlannedLabels, sheet: str, model: str) -> tuple[str, ..
     found = [
         f"Fill in column {planned.label!r} from the first row on: {known}. The first rows are a valid plan, too, so "
         f"you can stop early; do not skip rows. Then: quanet refine {model} {planned.source} --labels {sheet}"
-        f"{f' {by}' if by else ''}"
+        f"{f' {by}' if by else ''}{f' --weight {planned.weight}' if planned.weight else ''}"
     ]
     if planned.wanted is not None and planned.plan.width > MISSED * planned.wanted:
         found.append(f"A width of {points(planned.wanted)} needs more labels than there are rows.")
@@ -79,7 +81,10 @@ def _numbers_table(planned: PlannedLabels) -> Table:
         f"Expected width of the widest {level_text(planned.level)} interval of all rows, in points",
         (Column("posteriors calibrated"), Column("posteriors useless")),
         tuple(rows),
-        ("posteriors useless: the width of the plain share of as many random labels.",),
+        (
+            "posteriors useless: the width of the plain share of as many "
+            f"{'labels of such a plan' if planned.weight else 'random labels'}.",
+        ),
         corner="labels",
     )
 

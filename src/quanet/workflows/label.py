@@ -42,6 +42,7 @@ class PlannedLabels:
     sizes, labels : (g,) instances and labels of every group.
     numbers : numbers of labels for comparison; widths : (m, 2) their expected widths for all instances, with calibrated
         and with useless posteriors.
+    weight : column of the weights of the rows; "" without weights.
     skipped, source : as in `Shares`.
     """
 
@@ -59,6 +60,7 @@ class PlannedLabels:
     labels: IntArray
     numbers: tuple[int, ...]
     widths: FloatArray
+    weight: str
     skipped: dict[str, int]
     source: str
 
@@ -92,14 +94,23 @@ def plan_source(
     ratios = likelihood_ratios(quantifier, reading.instances)
     if len(ratios) < MIN_LABELS:
         raise InvalidBags(f"{source.name} has {len(ratios)} rows that can be used. Label them all; no plan is needed.")
+    exposure = reading.row_weights
     posteriors = responsibilities(ratios, fixed_label_em(ratios, ratios[:0], np.empty(0, dtype=np.intp)))
     owner = np.asarray(reading.codes, dtype=np.intp)
     stratify = design == "stratified"
     chosen = plan_posteriors(
-        posteriors, owner, width=width, n=number, level=level, stratify=stratify, rng=np.random.default_rng(seed)
+        posteriors,
+        owner,
+        exposure=exposure,
+        width=width,
+        n=number,
+        level=level,
+        stratify=stratify,
+        rng=np.random.default_rng(seed),
     )
-    part = PlannedPart(posteriors, stratify=stratify)
-    numbers = tuple(n for n in sorted({*NUMBERS, chosen.n}) if n <= len(posteriors))
+    counted = np.arange(len(posteriors)) if exposure is None else np.flatnonzero(exposure > 0)
+    part = PlannedPart(posteriors[counted], stratify=stratify, exposure=None if exposure is None else exposure[counted])
+    numbers = tuple(n for n in sorted({*NUMBERS, chosen.n}) if n <= len(counted))
     widths = np.array([(part.width(n, level), part.plain_width(n, level)) for n in numbers])
     columns = [*shown, *(key.column for key in keys)]
     return PlannedLabels(
@@ -117,6 +128,7 @@ def plan_source(
         labels=np.bincount(owner[chosen.indices], minlength=len(reading.groups)),
         numbers=numbers,
         widths=widths,
+        weight=reading.weight,
         skipped=reading.skipped,
         source=source.name,
     )
@@ -135,4 +147,5 @@ def plan_facts(planned: PlannedLabels) -> dict[str, Any]:
         "label": planned.label,
         "source": planned.source,
         "strata": int(planned.plan.strata.max()) + 1,
+        **({"weight": planned.weight} if planned.weight else {}),
     }

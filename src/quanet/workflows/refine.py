@@ -11,11 +11,12 @@ from quanet.data.columns import match_labels
 from quanet.data.periods import Key
 from quanet.diagnostics.findings import Finding
 from quanet.errors import InvalidData
+from quanet.labels.exposed_labels import BagExposure, ExposedDesign
 from quanet.labels.few_labels import MIN_LABELS
 from quanet.labels.group_labels import GroupLabels, RefinedGroups, refine_groups
 from quanet.labels.label_checks import CHOSEN, in_one_place, random_part
 from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
-from quanet.labels.prediction_powered import LabelDesign, PoweredMean, prediction_powered
+from quanet.labels.prediction_powered import PoweredMean, design_labels, prediction_powered
 from quanet.simplex import count, encode, project
 from quanet.state.batch_reader import BatchReader
 from quanet.state.grouped_inputs import GroupedInputs
@@ -27,6 +28,7 @@ from quanet.workflows.refined_differences import compare_refined
 MORE = 50  # labels, of which the answer says what they would bring
 SINGLE_CLASS = 30  # labels needed if all are of one class
 FEW = 5  # labels of a class, of which the answer warns
+FEWER = 0.5  # of the labels; labels of equal weight that say less than this part of them are worth a note
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,12 +138,14 @@ def refine_shares(
     _check_number(counts, quantifier.classes_, labels_source or source)
     ratios, known = (likelihood_ratios(quantifier, one) for one in (reading.instances, read.inputs))
     merged, exposure = reading.merged, reading.row_weights
-    design = LabelDesign.of(
+    exposed = None if read.weights is None else _exposed(read.weights, source)
+    design = design_labels(
         len(codes),
         reading.total,
         weights=None if labels.weights is None else labels.weights[kept],
         strata=None if labels.strata is None else labels.strata[kept],
-        exposure=None if read.weights is None else _exposed(read.weights, source),
+        exposure=exposed,
+        bag=_bag_exposure(reading) if exposed is not None else None,
     )
     instances = None if merged is None else exposure if reading.weights is None else merged.counts.astype(float)
     shares = fixed_label_em(ratios, known, codes, instances)
@@ -171,7 +175,12 @@ def refine_shares(
         more=powered.after(MORE, reading.total, level),
         planned=labels.planned,
         differences=None if groups is None else compare_refined(groups, before, level),
-        findings=(*findings, *_few_of_a_class(counts, quantifier.classes_, upper), *_left_out(kept)),
+        findings=(
+            *findings,
+            *(_few_weigh_most(powered, reading.weight) if isinstance(design, ExposedDesign) else []),
+            *_few_of_a_class(counts, quantifier.classes_, upper),
+            *_left_out(kept),
+        ),
     )
 
 
@@ -179,6 +188,24 @@ def _exposed(weights: FloatArray, source: str) -> FloatArray:
     if not weights.any():
         raise InvalidData(f"{source}: all labelled rows have weight 0. Label rows with a weight above 0.")
     return weights
+
+
+def _bag_exposure(reading: GroupedInputs) -> BagExposure | None:
+    exposure, merged = reading.row_weights, reading.merged
+    if exposure is None or merged is None:
+        return None if exposure is None else BagExposure(exposure)
+    return BagExposure(exposure, merged.counts.astype(float), merged.squares)
+
+
+def _few_weigh_most(powered: PoweredMean, weight: str) -> list[Finding]:
+    """A note if few labels carry most of the exposure."""
+    if powered.equivalent >= FEWER * powered.n:
+        return []
+    sentence = (
+        f"A few rows have most of the {weight or 'weight'}: the interval rests on the equivalent of "
+        f"{max(round(powered.equivalent), 1):,} of the {powered.n:,} labels."
+    )
+    return [Finding("labels", "note", sentence, f"Plan labels with quanet label plan --weight {weight or 'COLUMN'}.")]
 
 
 def _check_number(counts: IntArray, classes: LabelArray, source: str) -> None:

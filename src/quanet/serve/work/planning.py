@@ -32,11 +32,12 @@ def perform(context: JobContext) -> Finish:
     shown = list(dict.fromkeys(key.column for key in options.keys))
     with context.named([upload]) as paths:
         source = TableSource(paths, **options.text_form)
-        source.check(shown)
-        inputs = find_inputs(source, model.facts, None, exclude=shown)
+        others = [*shown, *([options.weight] if options.weight else [])]
+        source.check(others)
+        inputs = find_inputs(source, model.facts, None, exclude=others)
         follow = context.follow(options)
         source.follow = lambda done: follow(source, done, source.rows)
-        reading = read_source(model.quantifier, source, inputs)
+        reading = read_source(model.quantifier, source, inputs, weight=options.weight)
         context.report(0.9, "Planning")
         planned = plan_source(
             model.quantifier,
