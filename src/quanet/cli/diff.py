@@ -1,7 +1,6 @@
 """`quanet diff`: differences between files, groups or periods."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +15,7 @@ from quanet.cli.options import (
     OUTPUT,
     AnswerFormat,
     By,
+    ComparisonTarget,
     DateFormat,
     Delimiter,
     Encoding,
@@ -29,6 +29,7 @@ from quanet.cli.options import (
     Report,
     Seed,
     ShowClass,
+    Target,
     Text,
     Weight,
     check_level,
@@ -44,13 +45,6 @@ if TYPE_CHECKING:
     from quanet.state.grouped_inputs import GroupedInputs
 
 ENDINGS = {".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".gz", ".xlsx"}
-
-
-class Target(StrEnum):
-    """What the difference is about (see `quanet.difference`)."""
-
-    source = "source"
-    bag = "bag"
 
 
 def diff(
@@ -85,13 +79,7 @@ def diff(
     weight: Weight = None,
     level: Level = 0.95,
     seed: Seed = 0,
-    target: Annotated[
-        Target,
-        typer.Option(
-            help="source: do the sources of the data differ by more than chance? bag: do exactly these rows differ?",
-            rich_help_panel=HOW,
-        ),
-    ] = Target.source,
+    target: ComparisonTarget = Target.source,
     no_drift: NoDrift = False,
     show: ShowClass = None,
     names: Names = None,

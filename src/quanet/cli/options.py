@@ -168,6 +168,22 @@ Seed = Annotated[
         min=0, max=LARGEST_SEED, help="Random seed: the same seed gives the same result.", rich_help_panel=HOW
     ),
 ]
+
+
+class Target(StrEnum):
+    """What a difference is about (see `quanet.difference`)."""
+
+    source = "source"
+    bag = "bag"
+
+
+ComparisonTarget = Annotated[
+    Target,
+    typer.Option(
+        help="source: do the sources of the data differ by more than chance? bag: do exactly these rows differ?",
+        rich_help_panel=HOW,
+    ),
+]
 NoDrift = Annotated[
     bool,
     typer.Option(

@@ -13,6 +13,7 @@ from quanet.cli.options import (
     HOW,
     AnswerFormat,
     By,
+    ComparisonTarget,
     DateFormat,
     Delimiter,
     Encoding,
@@ -26,6 +27,7 @@ from quanet.cli.options import (
     Report,
     Seed,
     ShowClass,
+    Target,
     Text,
     Weight,
     check_level,
@@ -67,6 +69,7 @@ def refine(
     delimiter: Delimiter = "auto",
     level: Level = 0.95,
     seed: Seed = 0,
+    target: ComparisonTarget = Target.source,
     show: ShowClass = None,
     names: Names = None,
     form: AnswerFormat = None,
@@ -78,6 +81,7 @@ def refine(
 
     The labels are those of a plan (`quanet label plan`), or of a random part of the rows. Labels of rows that somebody
     has picked are not accepted. A group with at least 10 labels is corrected by its own, the others by all labels.
+    Refined shares are of exactly these rows; differences between groups are of their sources, unless --target bag.
 
     [bold]Examples[/]
 
@@ -134,6 +138,7 @@ def refine(
                 seed=seed,
                 source=source.name,
                 labels_source=source.name if sheet is None else sheet.name,
+                target=target.value,
                 model=describe_model(model, facts, quantifier),
                 progress=lambda what: update(None, f"Refining: {what}"),
             )

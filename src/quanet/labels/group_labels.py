@@ -78,6 +78,8 @@ class RefinedGroups:
     labelled : (g,) labels in each group.
     own : (g,) groups corrected by their own labels alone.
     p_value : of the hypothesis that the corrections of all groups are equal; NaN if fewer than two have own labels.
+    effective : (g, k) number of random labels whose plain share has the same variance; infinite if all are labelled.
+    sizes : (g,) number of instances of equal weight.
     """
 
     estimate: FloatArray
@@ -86,6 +88,27 @@ class RefinedGroups:
     labelled: IntArray
     own: BoolArray
     p_value: float
+    effective: FloatArray
+    sizes: FloatArray
+
+    def interval_of_sources(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Limits (g, k), (g, k) of the shares of the sources that the instances of each group were drawn from.
+
+        The variance is that of the group itself plus p (1 - p) / n for its n instances. Where posteriors are useless,
+        it is that of the plain share of the labels, without finite-population correction.
+
+        Examples
+        --------
+        Sixteen of 64 instances, all labelled: Wilson's interval of 16 of 64.
+
+        >>> share = np.array([[0.75, 0.25]])
+        >>> n, known = np.array([64]), np.full((1, 2), np.inf)
+        >>> found = RefinedGroups(share, share, share, n, n > 9, np.nan, known, np.array([64.0]))
+        >>> lower, upper = found.interval_of_sources(0.95)
+        >>> lower[0].round(3), upper[0].round(3)
+        (array([0.632, 0.16 ]), array([0.84 , 0.368]))
+        """
+        return score_interval(self.estimate, 1 / (1 / self.effective + 1 / self.sizes[:, None]), level)
 
 
 def refine_groups(labels: GroupLabels, shares: FloatArray, *, level: float) -> RefinedGroups:
@@ -120,14 +143,13 @@ def refine_groups(labels: GroupLabels, shares: FloatArray, *, level: float) -> R
         effective = (spread + doubtful) / (final + doubtful * common)
     lower, upper = score_interval(estimate, effective, level)
     if isinstance(labels.design, ExposedDesign):
-        _refine_exposed(
-            labels, labels.design, (adapted, known), powered.weight, enough, (estimate, lower, upper), level
-        )
+        found = (estimate, lower, upper, effective)
+        _refine_exposed(labels, labels.design, (adapted, known), powered.weight, enough, found, level)
     # Errors of the posteriors themselves: y - f.
     errors = prediction_powered(adapted, known, labels.codes, design=labels.design, exposure=weights, weight=1.0)
     apart = _OwnCorrections.of(labels, errors.residuals, g)
     p_value = _equal(apart.correction[enough], apart.smoothed(_relative(errors) * spread)[enough], k)
-    return RefinedGroups(project(estimate), lower, upper, own.n, enough, p_value)
+    return RefinedGroups(project(estimate), lower, upper, own.n, enough, p_value, effective, 1 / concentration)
 
 
 def _refine_exposed(
@@ -136,7 +158,7 @@ def _refine_exposed(
     posteriors: tuple[FloatArray, FloatArray],
     weight: float,
     enough: BoolArray,
-    found: tuple[FloatArray, FloatArray, FloatArray],
+    found: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     level: float,
 ) -> None:
     """Estimate groups with enough labels as bags of their own, whose exposure differs much: `found` is changed."""
@@ -153,7 +175,8 @@ def _refine_exposed(
             exposure=labels.weights[rows[g]],
             weight=weight,
         )
-        for values, value in zip(found, (powered.estimate, *powered.interval(level)), strict=True):
+        values_of_group = (powered.estimate, *powered.interval(level), powered.effective)
+        for values, value in zip(found, values_of_group, strict=True):
             values[g] = value
 
 
@@ -225,7 +248,7 @@ def _borrow(correction: FloatArray, variance: FloatArray, finite: FloatArray) ->
     Corrections are normal with a common mean and variance τ² plus `finite`, the variance of a group of finite size.
     """
     between = DEVIATIONS[:, None, None] ** 2 + finite  # (τ, g, k)
-    weights = 1 / (variance + between)
+    weights = 1 / np.maximum(variance + between, 1e-12)  # 0 if all groups are labelled completely
     doubt = 1 / weights.sum(axis=1)  # (τ, k)
     mean = (weights * correction).sum(axis=1) * doubt
     misfit = (weights * (correction - mean[:, None]) ** 2).sum(axis=1)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 NAMED = 2  # comparisons named in a sentence
 NARROWER = 0.95  # of the width without shared errors, below which it is worth a sentence
 TARGETS = {
-    "source": "Intervals are for the sources that the instances were drawn from, so they include chance in the data.",
-    "bag": "Intervals are for exactly these instances.",
+    "source": "Differences are between the sources of these rows: intervals include chance in which rows were drawn.",
+    "bag": "Differences are of exactly these rows, not of the sources that they come from.",
 }
 
 
@@ -151,6 +151,7 @@ def _data(found: GroupDifferences, differences: Differences, changes: Difference
         "model": found.model,
         "level": differences.level,
         "target": found.target,
+        "meaning": TARGETS[found.target],
         "against": found.against,
         "comparisons": plain_differences(differences),
         **({} if changes is None else {"changes": plain_differences(changes)}),

@@ -233,7 +233,10 @@ def _change_table(history: History) -> Table:
             )
             for one in history.changes
         ),
-        ("* Drift may explain this change.",) if any(one.may_be_drift for one in history.changes) else (),
+        (
+            "Changes are of the sources of the batches, not of exactly these rows.",
+            *(["* Drift may explain this change."] if any(one.may_be_drift for one in history.changes) else []),
+        ),
         corner="since",
     )
 

@@ -12,7 +12,7 @@ from quanet.report.change_sentences import change_sentence
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.class_order import focus_first, position_of
-from quanet.report.diff import difference_section, plain_differences
+from quanet.report.diff import TARGETS, difference_section, plain_differences
 from quanet.report.phrases import (
     between,
     diagnosis_section,
@@ -88,7 +88,8 @@ def _difference_section(refined: Refinement, c: int) -> Section:
     if changes is None and len(differences) == 1:
         overall = [change_sentence(differences, 0, 0, over_time=found.over_time)]
     section = difference_section(found, differences, [c])
-    return replace(section, paragraphs=(*overall[:1], *section.paragraphs))
+    shares = ("The refined shares are of exactly these rows.",) if found.target == "source" else ()
+    return replace(section, paragraphs=(*overall[:1], *section.paragraphs, *shares))
 
 
 def _first(refined: Refinement, focus: Any) -> int:
@@ -183,7 +184,8 @@ def _plain_differences(refined: Refinement) -> dict[str, Any]:
     found = refined.differences
     assert found is not None
     changes = {} if found.changes is None else {"changes": plain_differences(found.changes)}
-    return {"against": found.against, "comparisons": plain_differences(found.differences), **changes}
+    question = {"target": found.target, "meaning": TARGETS[found.target]}
+    return {**question, "against": found.against, "comparisons": plain_differences(found.differences), **changes}
 
 
 def _data(refined: Refinement, first: int) -> dict[str, Any]:

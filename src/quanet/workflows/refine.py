@@ -20,6 +20,7 @@ from quanet.labels.prediction_powered import PoweredMean, design_labels, predict
 from quanet.simplex import count, encode, project
 from quanet.state.batch_reader import BatchReader
 from quanet.state.grouped_inputs import GroupedInputs
+from quanet.uncertainty.policy import Target
 from quanet.workflows.diff import GroupDifferences
 from quanet.workflows.label_sheet import GivenLabels
 from quanet.workflows.predict import Shares, estimate_shares
@@ -117,6 +118,7 @@ def refine_shares(
     seed: int = 0,
     source: str = "",
     labels_source: str = "",
+    target: Target = "source",
     model: dict[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Refinement:
@@ -128,6 +130,7 @@ def refine_shares(
     labels : labels of some rows, of a plan or of a random part.
     keys, level, seed, source, model, progress : as in `estimate_shares`.
     labels_source : name of the file with the labels, for messages.
+    target : what differences between groups are of, as in `quanet.difference`; shares are of exactly these instances.
     """
     quantifier = reader.quantifier
     read = reader.read(reader.prepare(labels.cells))
@@ -174,7 +177,7 @@ def refine_shares(
         counts=counts,
         more=powered.after(MORE, reading.total, level),
         planned=labels.planned,
-        differences=None if groups is None else compare_refined(groups, before, level),
+        differences=None if groups is None else compare_refined(groups, before, level, target),
         findings=(
             *findings,
             *(_few_weigh_most(powered, reading.weight) if isinstance(design, ExposedDesign) else []),

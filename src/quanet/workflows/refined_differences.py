@@ -1,18 +1,23 @@
 """Differences between groups whose shares were refined with labels of their own."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from quanet.arrays import FloatArray, LabelArray
 from quanet.labels.group_labels import RefinedGroups
 from quanet.uncertainty.contrasts import combined_reaches, p_values
 from quanet.uncertainty.differences import Differences
+from quanet.uncertainty.policy import Target
 from quanet.workflows.diff import GroupDifferences, series_of
 from quanet.workflows.predict import Shares
 
 MOST_GROUPS = 500  # of more, each against the rest would need much memory
 
 
-def compare_refined(groups: RefinedGroups, shares: Shares, level: float) -> GroupDifferences | None:
+def compare_refined(
+    groups: RefinedGroups, shares: Shares, level: float, target: Target = "source"
+) -> GroupDifferences | None:
     """Differences between periods, or of each group from the rest; None with fewer than two groups to compare.
 
     Only groups with enough labels of their own are compared. Their labels are independent, and no drift can mislead
@@ -23,7 +28,12 @@ def compare_refined(groups: RefinedGroups, shares: Shares, level: float) -> Grou
     groups : the refined shares.
     shares : the shares without labels, with the names of the groups.
     level : confidence level.
+    target : "source" for differences between the sources that the instances were drawn from, whose intervals include
+        the variance of drawing them; "bag" for those of exactly these instances. As in `quanet.difference`.
     """
+    if target == "source":
+        lower, upper = groups.interval_of_sources(level)
+        groups = replace(groups, lower=lower, upper=upper)
     own = np.flatnonzero(groups.own)
     if not 2 <= len(own) <= MOST_GROUPS:
         return None
@@ -42,7 +52,7 @@ def compare_refined(groups: RefinedGroups, shares: Shares, level: float) -> Grou
         "previous" if pairs else "rest",
         keys=shares.keys,
         changes=_between(groups, shares, names, ends, level) if ends else None,
-        target="bag",
+        target=target,
     )
 
 
