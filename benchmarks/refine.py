@@ -1,6 +1,7 @@
 """Coverage and width of shares refined with a few labels, under drift: random and planned labels, totals and groups.
 
     python benchmarks/refine.py --trials 400 --jobs 16 --output benchmarks/results/refine.md
+    python benchmarks/refine.py --exposure --trials 150 --output benchmarks/results/refine-exposure.md
     python benchmarks/refine.py --data FOLDER --trials 200 --output benchmarks/results/refine-natural.md
 
 FOLDER contains the Parquet files of `NATURAL`. Only training files are used: a quantifier learns from one part and
@@ -30,10 +31,11 @@ from joblib import Parallel, delayed
 
 from quanet import EMQ, Gaussians
 from quanet.files import write_whole
+from quanet.labels.exposed_labels import BagExposure
 from quanet.labels.group_labels import GroupLabels, refine_groups
 from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
 from quanet.labels.label_plans import plan_posteriors
-from quanet.labels.prediction_powered import LabelDesign, prediction_powered, score_interval
+from quanet.labels.prediction_powered import LabelDesign, design_labels, prediction_powered, score_interval
 from quanet.simplex import encode
 
 LEVEL, SIZE, REDRAWN = 0.95, 2000, 10
@@ -47,6 +49,17 @@ KINDS = {
     "useless": "posteriors are unrelated to the labels",
 }
 GROUP_KINDS = ("prior shift", "shifted", "differ", "one", "useless")
+EXPOSURES = {
+    "unrelated": "lognormal with deviation 1",
+    "class 1 x 5": "lognormal with deviation 0.7, five times as much for class 1",
+    "3 % x 11, class 1": "3 % of the rows have eleven times the exposure, all of class 1",
+    "3 % x 11, class 0": "the same, all of class 0",
+    "3 % x 11": "the same, unrelated to the class",
+    "3 % x 11, mixed": "the same, half of them of class 1",
+    "Pareto": "Pareto with exponent 1.2, unrelated",
+    "Pareto, class 1 x 5": "the same, five times as much for class 1",
+}
+WAYS = ("random", "planned", "planned with weights")
 NATURAL = {
     "blitzer4: electronics, from the other domains": ("blitzer4", "domain", "electronics"),
     "blitzer4: books, from the other domains": ("blitzer4", "domain", "books"),
@@ -142,6 +155,59 @@ def measure_total(bag: Bag, n: int, way: str, rng: np.random.Generator) -> list[
     return [*parts, found.weight, float(((found.estimate - truth)[shown] ** 2).mean())]
 
 
+@dataclass
+class ExposedBag(Bag):
+    """A bag with exposure (N,)."""
+
+    exposure: Any
+
+
+def simulate_exposed(quantifier: EMQ, kind: str, drifted: str, share: float, rng: np.random.Generator) -> ExposedBag:
+    """A bag of 1,000 under drift, with a kind of exposure."""
+    X, y = Gaussians().draw([1 - share, share], 1000, rng=rng)
+    X = drift(X, y, drifted, rng)
+    return ExposedBag(likelihood_ratios(quantifier, X), y, np.zeros(1000, dtype=np.intp), exposure_of(kind, y, rng))
+
+
+def exposure_of(kind: str, y: Any, rng: np.random.Generator) -> Any:
+    """Exposure of instances of classes y, of one of `EXPOSURES`."""
+    if kind == "unrelated":
+        return rng.lognormal(0, 1, len(y))
+    times = np.where((y == 1) & kind.endswith("class 1 x 5"), 5, 1)
+    if kind == "class 1 x 5":
+        return times * rng.lognormal(0, 0.7, len(y))
+    if kind.startswith("Pareto"):
+        return times * rng.random(len(y)) ** (-1 / 1.2)
+    one = {"3 % x 11, class 1": 1.0, "3 % x 11, class 0": 0.0, "3 % x 11, mixed": 0.5}.get(kind, y.mean())
+    heavy = np.where(y == 1, one / y.mean(), (1 - one) / (1 - y.mean()))
+    return np.where(rng.random(len(y)) < 0.03 * heavy, 11.0, 1.0)
+
+
+def measure_exposed(bag: ExposedBag, n: int, way: str, rng: np.random.Generator) -> list[float]:
+    """Coverage and width of the refined share of exposure, and of the same without strata of exposure."""
+    N = len(bag.codes)
+    truth = bag.exposure @ bag.codes / bag.exposure.sum()
+    weights = strata = None
+    places = rng.permutation(N)[:n]
+    if way != "random":
+        exposure = bag.exposure if way == "planned with weights" else None
+        plan = plan_posteriors(
+            bag.posteriors, bag.owner, exposure=exposure, width=None, n=n, level=LEVEL, stratify=True, rng=rng
+        )
+        places, weights, strata = plan.indices, plan.design_weights, plan.strata
+    known, codes = bag.ratios[places], bag.codes[places]
+    shares = fixed_label_em(bag.ratios, known, codes)
+    posteriors, theirs = responsibilities(bag.ratios, shares), responsibilities(known, shares)
+    parts = []
+    for every in (BagExposure(bag.exposure), None):
+        given = {"weights": weights, "strata": strata, "exposure": bag.exposure[places], "bag": every}
+        design = design_labels(n, N, **given)
+        found = prediction_powered(posteriors, theirs, codes, design=design, exposure=bag.exposure)
+        lower, upper = (float(end[1]) for end in found.interval(LEVEL))
+        parts += [float(lower - 1e-9 <= truth <= upper + 1e-9), upper - lower]
+    return parts
+
+
 def measure_groups(bag: Bag, n: int, way: str, rng: np.random.Generator) -> list[float]:
     """Coverage and width over groups and classes, of the first group, and of groups that borrow; plain widths."""
     k, g = bag.ratios.shape[1], int(bag.owner.max()) + 1
@@ -179,10 +245,11 @@ def measure_groups(bag: Bag, n: int, way: str, rng: np.random.Generator) -> list
 
 def trials(make: Any, measure: Any, n: int, way: str, number: int, seed: int) -> Any:
     """Means over trials; NaN where nothing was measured."""
+    redrawn = 1 if measure is measure_exposed else REDRAWN  # exposures differ much between bags
     rng = np.random.default_rng(seed)
     found, bag = [], None
     for trial in range(number):
-        if trial % REDRAWN == 0:
+        if trial % redrawn == 0:
             bag = make(rng)
         found.append(measure(bag, n, way, rng))
     values = np.array(found)
@@ -218,7 +285,10 @@ def report(given: argparse.Namespace) -> Iterator[str]:
     """The tables, in Markdown."""
     began = time.time()
     yield from introduction(given)
-    yield from simulated(given) if given.data is None else natural(given)
+    if given.exposure:
+        yield from exposed(given)
+    else:
+        yield from simulated(given) if given.data is None else natural(given)
     yield f"{time.time() - began:.0f} s with {given.jobs} jobs."
 
 
@@ -264,6 +334,38 @@ def simulated(given: argparse.Namespace) -> Iterator[str]:
         for name, kind, n, way in cells
     )
     yield from group_table([(f"{name} | {kind}", n, way) for name, kind, n, way in cells], found, "groups | drift")
+
+
+def exposed(given: argparse.Namespace) -> Iterator[str]:
+    """Shares of exposure: coverage and width for random and planned labels."""
+    parallel, run = Parallel(n_jobs=given.jobs), partial(delayed(trials), number=given.trials, seed=given.seed)
+    quantifier = fitted()
+    yield "## Shares of exposure, bags of 1,000"
+    yield ""
+    yield from (f"- {kind}: {meaning}." for kind, meaning in EXPOSURES.items())
+    yield ""
+    yield "*Before*: the same labels, with the variance that they show themselves."
+    yield ""
+    cells = list(product(EXPOSURES, ("shifted", "useless"), (0.1, 0.3, 0.5), (100, 300), WAYS))
+    found = parallel(
+        run(partial(simulate_exposed, quantifier, kind, drifted, share), measure_exposed, n, way)
+        for kind, drifted, share, n, way in cells
+    )
+    by = dict(zip(cells, found, strict=True))
+    yield f"| exposure | drift | share | labels | {' | '.join(f'{way}: coverage | width' for way in WAYS)} | before |"
+    yield "|" + "---|" * (len(WAYS) * 2 + 5)
+    for row in dict.fromkeys(cell[:-1] for cell in cells):
+        kind, drifted, share, n = row
+        values = " | ".join(f"{by[*row, way][0]:.1%} | {by[*row, way][1]:.3f}" for way in WAYS)
+        yield f"| {kind} | {drifted} | {share:.0%} | {n} | {values} | {by[*row, 'random'][2]:.1%} |"
+    yield ""
+    for n, way in product((100, 300), WAYS):
+        values = np.array([by[cell] for cell in cells if cell[-2:] == (n, way)])
+        yield (
+            f"- {n} labels, {way}: {spread(values[:, 0], '.1%')}, width {spread(values[:, 1], '.3f')}; before "
+            f"{spread(values[:, 2], '.1%')}."
+        )
+    yield ""
 
 
 def natural(given: argparse.Namespace) -> Iterator[str]:
@@ -342,6 +444,7 @@ def main() -> None:
     """Measure, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of the training files; default: simulations")
+    parser.add_argument("--exposure", action="store_true", help="shares of exposure instead")
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)

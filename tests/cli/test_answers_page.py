@@ -112,7 +112,11 @@ def test_label_plan_and_refine(ask, call, model, tmp_path):
     table.loc[:3, "review"] = None
     table.assign(views=1).drop(columns="sentiment").to_csv(tmp_path / "new.csv", index=False)
     plan = ("label", "plan", model, "new.csv", "-o", "sheet.csv")
-    check("quanet label plan", ask(*plan, "--width", 25), ask(*plan, "--by", "date:month", "--number", 40, "--weight", "views"))
+    check(
+        "quanet label plan",
+        ask(*plan, "--width", 25),
+        ask(*plan, "--by", "date:month", "--number", 40, "--weight", "views"),
+    )
     sheet = pd.read_csv(tmp_path / "sheet.csv")
     sheet["sentiment"] = table["sentiment"].to_numpy()[sheet["plan_row"] - 1]
     sheet.to_csv(tmp_path / "sheet.csv", index=False)

@@ -126,6 +126,17 @@ def test_a_plan_by_group_gives_every_group_its_labels_and_its_own_correction(cal
     assert (table["lower"] <= table["estimate"]).all()
     code, out, _ = call(*asked, "--format", "table", "--class", "negative")
     assert out.startswith("negative: ")
+    words = " ".join(out.split())
+    assert words.count("Differences are between the sources of these rows") == 1
+    assert "The refined shares are of exactly these rows." in words
+    widths = []
+    for target in ("source", "bag"):
+        found = answer(call(*asked, "--target", target, "--format", "json"))["differences"]
+        assert found["target"] == target
+        assert ("exactly these rows" in found["meaning"]) == (target == "bag")
+        step = found["comparisons"][0]["classes"]["positive"]
+        widths.append(step["upper"] - step["lower"])
+    assert widths[0] > widths[1]
 
 
 def test_labels_are_planned_with_weights_and_few_heavy_labels_are_reported(call, model, data, tmp_path):

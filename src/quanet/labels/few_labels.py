@@ -88,7 +88,9 @@ def refine(
     design_weights : (n,) instances that each labelled one represents, if they are not a simple random part; from
         `plan_labels`.
     strata : (n,) strata that the labelled instances were drawn from, as integers; from `plan_labels`.
-    weights, weights_labelled : exposure of the instances of X and of X_labelled, such as views: shares of exposure.
+    weights, weights_labelled : exposure of the instances of X and of X_labelled, such as views: shares of exposure. If
+        it differs much, labels are weighted in strata of similar exposure, and few heavy labels give a wide interval;
+        `plan_labels` with weights gives a narrow one.
     method : "prediction-powered", whose interval is valid under any drift; or "em", maximum likelihood with the labels
         fixed [3]_, which is narrower under prior shift and wrong under other drift. The interval of "em" includes the
         uncertainty of the calibration on held-out instances. For quantifiers without held-out instances, such as CC, it
