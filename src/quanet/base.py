@@ -2,6 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -23,7 +24,7 @@ from quanet.drift.scale import DriftScale, is_wanted, learn_scale
 from quanet.errors import InvalidData, QuanetWarning
 from quanet.held_out import HeldOut, shrinkage_of, warn_of_shrinkage
 from quanet.metrics import absolute_error
-from quanet.parameters import Constraints, check_parameters, one_of
+from quanet.parameters import Constraints, check_level, check_parameters, one_of, whole
 from quanet.simplex import classes_of, count, encode, prevalence_of
 
 if TYPE_CHECKING:
@@ -251,6 +252,33 @@ class Quantifier(BaseEstimator, ABC):
     def predict_interval_bags(self, X: Any, bags: Bags, level: float = 0.95, **options: Any) -> "Interval":
         """Prevalences of bags of a pool X with lower and upper ends, as `quanet.predict_interval_bags`."""
         return cast("Interval", import_module("quanet").predict_interval_bags(self, X, bags, level, **options))
+
+    def detection_limits(self, sizes: Sequence[int] = (500, 5_000), level: float = 0.95) -> FloatArray:
+        """The smallest share of every class that can be told from 0 in bags of these sizes: (s, k).
+
+        At this share, about four intervals of five exclude 0; of a bag with a smaller share, the estimate is often 0.
+        It is computed from the held-out instances, for data that differ from the training data in class prevalences
+        only. NaN if it is unknown, since the method keeps no held-out posteriors or less than ten of a class, or since
+        there are more than 30 classes; 1 if no share can be told from 0.
+
+        Parameters
+        ----------
+        sizes : numbers of instances.
+        level : of the intervals.
+
+        Examples
+        --------
+        >>> from quanet import EMQ, Gaussians
+        >>> quantifier = EMQ().fit(*Gaussians().draw([0.9, 0.1], 1000, rng=0))
+        >>> quantifier.detection_limits([100, 1000]).round(2)
+        array([[0.09, 0.08],
+               [0.05, 0.03]])
+        """
+        check_is_fitted(self, "classes_")
+        check_level(level)
+        for size in sizes:
+            whole(1).check("sizes", size)
+        return cast("FloatArray", import_module("quanet.uncertainty.detection").detection_limits(self, sizes, level))
 
     def relearn(self, inputs: FloatArray, codes: IntArray) -> "Quantifier":  # noqa: ARG002
         """A copy that has learned from other held-out inputs (m, d) of classes (m,) instead of `held_out_`.

@@ -10,9 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from quanet import ACC, CC, EMQ, PACC, SVMQ, Gaussians, QuaNet, TextClassifier, WordBags, diagnose
-from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
+from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding, zero_shares
 from quanet.diagnostics.text_drift import unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
+from quanet.uncertainty.regions import Interval
 
 X, Y = Gaussians().draw([0.5, 0.5], 1500, rng=0)
 NAMES = ["prior shift", "prevalence", "classifier", "bag size", "sureness", "contents"]
@@ -53,6 +54,44 @@ def test_drift_raises_the_alarm_and_says_what_to_do():
     assert found["prior shift"].numbers["points"] < 100 * found["prior shift"].numbers["half_width"]
     assert found["sureness"].severity == "note"
     assert "less confident" in found["sureness"].sentence
+    assert "shorter, noisier" in found["sureness"].advice
+
+
+def test_more_confident_than_expected_has_its_own_advice():
+    bag, _ = Gaussians().draw([0.5, 0.5], 500, rng=1)
+    found = diagnose(fitted_once(), 3 * bag)["sureness"]
+    assert "more confident" in found.sentence
+    assert "longer, clearer" in found.advice
+    assert "does not mean more accurate" in found.advice
+    assert "noisier" not in found.advice
+
+
+def zero_interval(estimate, upper, classes=("neg", "pos")):
+    estimate, upper = np.array(estimate), np.array(upper)
+    k = len(classes)
+    covariance, sizes = np.zeros((*estimate.shape, k)), np.full(estimate.shape[:-1], 100)
+    return Interval(estimate, 0 * estimate, upper, covariance, sizes, 0.95, "closed", np.array(classes))
+
+
+def test_a_share_of_zero_comes_with_what_cannot_be_ruled_out():
+    total, sure = zero_interval([0.0004, 0.9996], [0.043, 1.0]), zero_interval([0.01, 0.99], [0.03, 1.0])
+    groups = zero_interval([[0.0, 1.0], [0.0, 1.0], [0.02, 0.98]], [[0.05, 1.0], [0.082, 1.0], [0.3, 1.0]])
+    assert zero_shares(sure) == []
+    [alone] = zero_shares(total)
+    assert alone.severity == "note"
+    assert "'neg': up to 4.3 %." in alone.sentence
+    assert "does not mean that a class is absent" in alone.advice
+    [both] = zero_shares(total, groups)
+    assert "'neg': up to 4.3 % overall, up to 8.2 % in 2 of 3 groups." in both.sentence
+    assert both.numbers == {"neg": 0.082}
+    [only] = zero_shares(sure, groups)
+    assert "'neg': up to 8.2 % in 2 of 3 groups." in only.sentence
+
+
+def test_of_many_shares_of_zero_those_with_the_highest_ends_are_named():
+    total = zero_interval([0.0, 0.0, 0.0, 0.0, 1.0], [0.01, 0.04, 0.02, 0.00001, 1.0], tuple("abcde"))
+    assert "'b': up to 4.0 %; 'c': up to 2.0 %; 'a': up to 1.0 %; and 1 more class." in zero_shares(total)[0].sentence
+    assert "up to 0.05 %" in zero_shares(zero_interval([0.0, 1.0], [0.00001, 1.0]))[0].sentence
 
 
 @pytest.mark.no_cover

@@ -1,5 +1,13 @@
 from quanet.data.instances import InputColumns
-from quanet.report.fit import counts_sentence, counts_table, drift_line, errors_table, summarize_training
+from quanet.report.fit import (
+    counts_sentence,
+    counts_table,
+    drift_line,
+    errors_table,
+    limits_line,
+    summarize_training,
+    which_error,
+)
 from quanet.workflows.expected_errors import HeldOutErrors
 from quanet.workflows.fit import LearnedDrift, Training
 
@@ -57,6 +65,53 @@ def test_the_report_states_errors_data_and_advice():
     assert summary.data()["held_out"]["error"] == 0.0123
 
 
+def test_the_smallest_shares_that_can_be_told_from_0_are_listed():
+    limits = {"neg": (0.0213, 0.0091), "pos": (0.35, 0.05)}
+    training = made_training(limits=limits, counts={"neg": 1, "pos": 99})
+    summary = summarize_training(training)
+    [table] = [table for table in summary.tables if table.corner == "class"]
+    assert [entries[2].text for _, entries in table.rows] == ["2.1 % / 0.9 %", "35.0 % / 5.0 %"]
+    assert table.columns[2].title == "smallest share told from 0, in 500 / 5,000 rows"
+    assert limits_line(training) == (
+        "Smallest share told from 0, in 500 / 5,000 rows: pos 35.0 % / 5.0 % and neg 2.1 % / 0.9 %"
+    )
+    found = summary.data()["smallest_shares"]
+    assert found == {"500": {"neg": 0.0213, "pos": 0.35}, "5000": {"neg": 0.0091, "pos": 0.05}}
+
+
+def test_classes_that_the_model_can_miss_are_a_note():
+    # 2.1 % is more than the class has in the training data; 35 % is more than 5 %; 1 % is neither.
+    limits = {"neg": (0.0213, 0.0091), "pos": (0.35, 0.05), "none": (0.01, 0.01), "odd": (1.0, 1.0)}
+    training = made_training(limits=limits, counts={"neg": 1, "pos": 50, "none": 40, "odd": 9})
+    [note] = summarize_training(training).cautions
+    assert note.severity == "note"
+    assert note.sentence == (
+        "In 500 rows the model can miss a class with a small share: 'odd' at any share, 'pos' below 35.0 % (50.0 % "
+        "in training) and 'neg' below 2.1 % (1.0 % in training)."
+    )
+    assert "0.0 % does not mean that the class is absent" in note.advice
+    assert summarize_training(made_training(limits={"neg": (0.02, 0.01), "pos": (0.02, 0.01)})).cautions == ()
+
+
+def test_limits_that_are_unknown_are_called_so():
+    summary = summarize_training(made_training())
+    assert limits_line(made_training()).endswith("unknown (too few held-out posteriors of some class)")
+    assert limits_line(made_training(holds_out=False)).endswith("unknown (EMQ has no held-out instances)")
+    assert [entries[2].text for _, entries in summary.tables[-1].rows] == ["--", "--"]
+    assert summary.data()["smallest_shares"] == {}
+
+
+def test_a_sentence_says_which_of_the_two_errors_applies():
+    learned = LearnedDrift("clusters", 8, 0.365, "On 8 clusters ...")
+    [sentence] = which_error(made_training(drift=learned))
+    assert sentence == (
+        "Expect an error of about 1.2 points if new data differ from the training data in class shares only, and of "
+        "about 36.5 points (at a share of 50 %) if they differ as the left-out clusters of the training data do."
+    )
+    assert which_error(made_training(drift=LearnedDrift("", 0, None, "Typical."))) == ()
+    assert which_error(made_training(drift=learned, errors=None)) == ()
+
+
 def test_unknown_errors_are_explained():
     assert "since there are too few held-out instances" in summarize_training(made_training(errors=None)).answer
     without = made_training(errors=None, holds_out=False, method="CC")
@@ -67,7 +122,7 @@ def test_the_report_states_how_the_drift_scale_was_learned():
     learned = LearnedDrift("clusters", 8, 0.052, "On 8 clusters of the training data, each left out once, ...")
     summary = summarize_training(made_training(drift=learned))
     [section] = [section for section in summary.sections if section.title == "Drift"]
-    assert section.paragraphs == ("On 8 clusters of the training data, each left out once, ...",)
+    assert section.paragraphs[1] == "On 8 clusters of the training data, each left out once, ..."
     assert summary.data()["drift"] == {
         "kind": "clusters",
         "parts": 8,

@@ -138,9 +138,11 @@ def fit(
         copies_sentences,
         counts_sentence,
         drift_line,
+        limits_line,
         named_counts,
         rows_sentence,
         summarize_training,
+        which_error,
     )
     from quanet.simplex import classes_of
     from quanet.workflows.fit import save_training, train
@@ -189,8 +191,11 @@ def fit(
     summary = summarize_training(training, settings=command_settings(), focus=show)
     note(summary.answer)
     note(drift_line(training))
+    for sentence in which_error(training):
+        note(sentence)
+    note(limits_line(training))
     for finding in summary.cautions:
-        warn(finding.sentence)
+        (note if finding.severity == "note" else warn)(finding.sentence)
         note(finding.advice)
     write_report(summary, report)
     note(f"Model: {output} ({size / 1e6:.1f} MB), trained in {duration(training.seconds)}")

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from quanet.persist.facts import Facts
 
 # Shown in the sentence about the data, or in the tables of errors and classes.
-SHOWN_ELSEWHERE = {"files", "text", "features", "label", "rows", "names", "counts", "held_out", "method", "drift"}
+SHOWN_ELSEWHERE = {
+    *("files", "text", "features", "label", "rows", "names", "counts", "held_out", "method", "drift"),
+    "smallest_shares",
+}
 CLASSES_SHOWN = 30
 
 
@@ -86,10 +89,14 @@ def _print_classes(facts: "Facts") -> None:
     table.add_column("class")
     table.add_column("training share", justify="right")
     shares = [f"{share:.2%}" for share in facts.prior] or [""] * len(facts.classes)
-    names = facts.config.get("facts", {}).get("names", {})
+    saved = facts.config.get("facts", {})
+    names, smallest = saved.get("names", {}), saved.get("smallest_shares", {})
+    for size in smallest:
+        table.add_column(f"told from 0 in {int(size):,} rows", justify="right")
     for label, share in list(zip(facts.classes, shares, strict=True))[:CLASSES_SHOWN]:
         named = f" ({names[str(label)]})" if str(label) in names else ""
-        table.add_row(escape(f"{label}{named}"), share)
+        limits = (f"{shares[str(label)]:.2%}" if str(label) in shares else "" for shares in smallest.values())
+        table.add_row(escape(f"{label}{named}"), share, *limits)
     console.print(table)
     if len(facts.classes) > CLASSES_SHOWN:
         console.print(f"and {len(facts.classes) - CLASSES_SHOWN} more")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from scipy import stats
@@ -15,8 +15,18 @@ from quanet.evaluation.limits import cramer_rao_variance
 from quanet.held_out import ADVICE, shrinkage_sentence
 from quanet.simplex import count
 
+if TYPE_CHECKING:
+    from quanet.uncertainty.regions import Interval
+
 SEVERITIES = ("ok", "note", "warning", "alarm")  # from best to worst
 WIDE = 0.1  # half-width of an interval that is too wide
+SHOWN_AS_ZERO = 0.0005  # smaller shares are shown as 0.0 %
+NAMED = 3  # classes in a sentence
+LESS_CONFIDENT = "The instances may be shorter, noisier or of a different kind than the training data."
+MORE_CONFIDENT = (
+    "The instances may be longer, clearer or more alike than the training data, or copies of training instances. More "
+    "confident does not mean more accurate: label a small random part and use refine."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +188,7 @@ def prevalence(case: Evidence) -> Finding:
         "prevalence",
         "note",
         f"The prevalence differs from the training data ({found}).",
-        "Counting predicted labels is biased here. Use a corrected method, such as EMQ or PACC.",
+        "Counting predicted labels (CC) is biased here. Corrected methods, such as EMQ or PACC, allow for it.",
         numbers,
     )
 
@@ -258,9 +268,59 @@ def confidence(case: Evidence, prevalences: FloatArray) -> Finding:
         "note",
         f"The classifier is {'less' if change > 0 else 'more'} confident than expected: the entropy of its posteriors "
         f"is {entropy.mean():.2f} instead of {expected:.2f} (p = {p_value:.2g}).",
-        "The instances may be shorter, noisier or of a different kind than the training data.",
+        LESS_CONFIDENT if change > 0 else MORE_CONFIDENT,
         numbers,
     )
+
+
+def zero_shares(total: "Interval", groups: "Interval | None" = None) -> list[Finding]:
+    """The finding that shares are shown as 0.0 % although larger ones cannot be ruled out; empty if none is.
+
+    Parameters
+    ----------
+    total : the interval of all instances, arrays (k,).
+    groups : those of groups, if there are several, arrays (b, k).
+    """
+    upper: dict[str, float] = {}
+    sentences: dict[str, str] = {}
+    for c, name in enumerate(map(str, total.classes.tolist())):
+        ends = total.upper[c : c + 1][total.estimate[c : c + 1] < SHOWN_AS_ZERO]
+        parts = [f"up to {upper_text(float(ends[0]))}{'' if groups is None else ' overall'}"] if len(ends) else []
+        if groups is not None:
+            there = groups.upper[groups.estimate[:, c] < SHOWN_AS_ZERO, c]
+            if len(there):
+                parts.append(
+                    f"up to {upper_text(float(there.max()))} in {len(there):,} of {len(groups.upper):,} groups"
+                )
+            ends = np.append(ends, there)
+        if parts:
+            upper[name], sentences[name] = float(ends.max()), f"{name!r}: {', '.join(parts)}"
+    if not upper:
+        return []
+    order = sorted(upper, key=lambda name: -upper[name])
+    rest = len(order) - NAMED
+    more = f"; and {rest} more class{'es' * (rest > 1)}" if rest > 0 else ""
+    return [
+        Finding(
+            "zero shares",
+            "note",
+            f"Shares are shown as 0.0 % that may be larger. What cannot be ruled out: "
+            f"{'; '.join(sentences[name] for name in order[:NAMED])}{more}.",
+            "0.0 % does not mean that a class is absent. Larger groups or labels show more.",
+            upper,
+        )
+    ]
+
+
+def upper_text(share: float) -> str:
+    """The upper end of an interval of a share that is shown as 0.0 %, never as 0.0 % itself.
+
+    Examples
+    --------
+    >>> upper_text(0.043), upper_text(0.0001)
+    ('4.3 %', '0.05 %')
+    """
+    return f"{100 * share:.1f} %" if share >= SHOWN_AS_ZERO else f"{100 * SHOWN_AS_ZERO:.2f} %"
 
 
 def _entropy(posteriors: FloatArray) -> FloatArray:

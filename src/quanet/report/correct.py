@@ -19,7 +19,6 @@ from quanet.report.judge_errors import (
     group_error_table,
 )
 from quanet.report.phrases import (
-    between,
     level_text,
     listing,
     many,
@@ -27,6 +26,7 @@ from quanet.report.phrases import (
     points,
     reproduction,
     share_entry,
+    share_text,
     skipped_facts,
 )
 from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
@@ -108,7 +108,7 @@ def _answer(correction: Correction, c: int) -> str:
     source = f" in {correction.source}" if correction.source else ""
     uncorrected = "" if np.isnan(judged) else f"; the judge's uncorrected rate is {percent(judged)}"
     return (
-        f"{correction.classes[c]}: {percent(estimate)} ({between(lower, upper)}) of "
+        f"{correction.classes[c]}: {share_text(estimate, lower, upper)} of "
         f"{many(int(correction.sizes.sum()), 'instance')}{source}, corrected with "
         f"{many(correction.labelled, 'human label')}{uncorrected}."
     )

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from quanet.data.columns import label_name
 from quanet.data.duplicates import RowOrder
 from quanet.diagnostics.findings import Finding
-from quanet.report.summary import Column, Section, Summary, Table, TableEntry
+from quanet.report.phrases import listing, percent
+from quanet.report.summary import NONE, Column, Section, Summary, Table, TableEntry
+from quanet.workflows.fit import LIMIT_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from quanet.workflows.fit import Training
 
 MOST_CLASSES = 12  # listed; the rest are added up
+LARGE_LIMIT = 0.05  # a share that can be missed in a group of usual size, from which readers are told
 
 
 def summarize_training(
@@ -28,7 +31,7 @@ def summarize_training(
         cautions=_cautions(training),
         sections=(
             _errors_section(training),
-            Section("Drift", (_drift_sentence(training),)),
+            Section("Drift", (*which_error(training), _drift_sentence(training))),
             data_section(training, focus),
         ),
         settings=(*settings, ("seed", str(training.seed))),
@@ -52,10 +55,36 @@ def _points(error: float) -> str:
 
 
 def _cautions(training: Training) -> tuple[Finding, ...]:
-    if not training.advice:
-        return ()
-    sentence, *advice = training.advice
-    return (Finding("model quality", "warning", sentence, " ".join(advice)),)
+    found = []
+    if training.advice:
+        sentence, *advice = training.advice
+        found.append(Finding("model quality", "warning", sentence, " ".join(advice)))
+    return (*found, *_missed_classes(training))
+
+
+def _missed_classes(training: Training) -> list[Finding]:
+    """The note that small shares of some classes cannot be told from 0; none if the limits are low or unknown."""
+    limits, size = named_counts(training.limits, training.names), LIMIT_SIZES[0]
+    shares = {name: n / training.instances for name, n in named_counts(training.counts, training.names).items()}
+    missed = {name: limit[0] for name, limit in limits.items() if limit[0] > min(shares[name], LARGE_LIMIT)}
+    if not missed:
+        return []
+    listed = [
+        f"{name!r} at any share"
+        if limit == 1
+        else f"{name!r} below {percent(limit)} ({percent(shares[name])} in training)"
+        for name, limit in sorted(missed.items(), key=lambda item: -item[1])
+    ]
+    return [
+        Finding(
+            "small shares",
+            "note",
+            f"In {size} rows the model can miss a class with a small share: {listing(listed, most=3)}.",
+            "An estimate of 0.0 % does not mean that the class is absent: read the upper end of its interval. Larger "
+            "groups and more training rows of the class help.",
+            missed,
+        )
+    ]
 
 
 def _errors_section(training: Training) -> Section:
@@ -85,10 +114,41 @@ def errors_table(errors: HeldOutErrors, method: str) -> Table:
     )
 
 
+def limits_line(training: Training) -> str:
+    """The smallest share of every class that can be told from 0."""
+    if not training.limits:
+        few = "many classes" if len(training.counts) > MOST_CLASSES else "few held-out posteriors of some class"
+        why = f"too {few}" if training.holds_out else f"{training.method} has no held-out instances"
+        return f"Smallest share told from 0: unknown ({why})"
+    named = named_counts(training.limits, training.names).items()
+    limits = [f"{name} {_limits_text(shares)}" for name, shares in sorted(named, key=lambda item: -item[1][0])]
+    return f"{_smallest()[:1].upper()}{_smallest()[1:]}: {listing(limits)}"
+
+
+def _smallest() -> str:
+    return f"smallest share told from 0, in {' / '.join(f'{size:,}' for size in LIMIT_SIZES)} rows"
+
+
+def _limits_text(shares: tuple[float, ...]) -> str:
+    return " / ".join("none" if share == 1 else percent(share) for share in shares)
+
+
 def drift_line(training: Training) -> str:
     """How the drift scale was learned, or what is unknown."""
     sentence = _drift_sentence(training)
     return f"Drift: {sentence[:1].lower()}{sentence[1:]}"
+
+
+def which_error(training: Training) -> tuple[str, ...]:
+    """Which of the two errors applies to new data, if both are known."""
+    if training.errors is None or training.drift is None or training.drift.bias is None:
+        return ()
+    error, bias = _points(training.errors.error), _points(training.drift.bias)
+    return (
+        f"Expect an error of about {error} if new data differ from the training data in class shares only, and of "
+        f"about {bias} (at a share of 50 %) if they differ as the left-out {training.drift.kind} of the training data "
+        "do.",
+    )
 
 
 def _drift_sentence(training: Training) -> str:
@@ -106,7 +166,11 @@ def data_section(training: Training, focus: str | None = None) -> Section:
             *copies_sentences(training.instances, training.duplicates, training.conflicts),
             *([f"{training.order} {RowOrder.advice}"] if training.order else []),
         ),
-        tables=(counts_table(named_counts(training.counts, training.names, focus)),),
+        tables=(
+            counts_table(
+                named_counts(training.counts, training.names, focus), named_counts(training.limits, training.names)
+            ),
+        ),
     )
 
 
@@ -126,8 +190,8 @@ def copies_sentences(instances: int, duplicates: int, conflicts: int) -> tuple[s
     )
 
 
-def named_counts(counts: Mapping[Any, int], names: Mapping[str, str], focus: str | None = None) -> dict[str, int]:
-    """Instances by the name of their class, the class `focus` first.
+def named_counts(counts: Mapping[Any, Any], names: Mapping[str, str], focus: str | None = None) -> dict[str, Any]:
+    """Instances, or something else, by the name of their class, the class `focus` first.
 
     Examples
     --------
@@ -145,14 +209,22 @@ def counts_sentence(counts: Mapping[Any, int]) -> str:
     return f"Classes: {', '.join(f'{name} {number:,} ({number / total:.1%})' for name, number in shown)}"
 
 
-def counts_table(counts: Mapping[Any, int]) -> Table:
-    """Instances and shares of the classes."""
+def counts_table(counts: Mapping[Any, int], limits: Mapping[str, tuple[float, ...]] | None = None) -> Table:
+    """Instances and shares of the classes, and the smallest shares that can be told from 0, if known."""
     total = sum(counts.values())
     rows = tuple(
-        (name, (TableEntry(f"{number:,}"), TableEntry(f"{100 * number / total:.1f} %")))
+        (
+            name,
+            (
+                TableEntry(f"{number:,}"),
+                TableEntry(f"{100 * number / total:.1f} %"),
+                TableEntry(_limits_text(limits[name]) if limits and name in limits else NONE),
+            ),
+        )
         for name, number in _largest(counts)
     )
-    return Table("Training instances by class", (Column("instances"), Column("share")), rows, corner="class")
+    columns = (Column("instances"), Column("share"), Column(_smallest(), spare=True))
+    return Table("Training instances by class", columns, rows, corner="class")
 
 
 def _largest(counts: Mapping[Any, int]) -> list[tuple[str, int]]:

@@ -14,7 +14,6 @@ from quanet.report.class_order import position_of
 from quanet.report.monitor_chart import history_chart
 from quanet.report.monitor_data import batch_rows, columns_of, history_figures, monitor_json
 from quanet.report.phrases import (
-    between,
     level_text,
     listing,
     many,
@@ -23,6 +22,7 @@ from quanet.report.phrases import (
     points,
     reproduction,
     share_entry,
+    share_text,
 )
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 from quanet.workflows.monitor import date_text
@@ -132,7 +132,7 @@ def _weight_facts(history: History) -> tuple[tuple[str, str], ...]:
 def _answer(history: History, c: int) -> str:
     name, newest = history.classes[c], history.windowed[-1, c]
     name = f"{name} (share of {history.weight})" if history.weight else name
-    now = f"{percent(newest)} ({between(history.lower[-1, c], history.upper[-1, c])})"
+    now = share_text(newest, history.lower[-1, c], history.upper[-1, c])
     if not history.changes:
         batches = many(len(history.dates), "batch", "batches")
         return f"No change in {batches}: {name} is at {now} on {date_text(history.dates[-1])}."

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
+from quanet.diagnostics.findings import SEVERITIES, SHOWN_AS_ZERO, Diagnosis, Finding, upper_text
 from quanet.report.summary import NONE, Section, TableEntry
 
 PACKAGES = ("quanet", "numpy", "scipy", "scikit-learn", "torch")
@@ -44,6 +44,19 @@ def between(lower: float, upper: float) -> str:
     '34.9 to 39.6 %'
     """
     return NONE if math.isnan(lower) else f"{100 * lower:.1f} to {100 * upper:.1f} %"
+
+
+def share_text(estimate: float, lower: float, upper: float) -> str:
+    """A share with its interval, in a sentence; one that is shown as 0.0 % with what cannot be ruled out.
+
+    Examples
+    --------
+    >>> share_text(0.372, 0.349, 0.396), share_text(0.0, 0.0, 0.043)
+    ('37.2 % (34.9 to 39.6 %)', '0.0 % (up to 4.3 % cannot be ruled out)')
+    """
+    if estimate < SHOWN_AS_ZERO:
+        return f"{percent(estimate)} (up to {upper_text(upper)} cannot be ruled out)"
+    return f"{percent(estimate)} ({between(lower, upper)})"
 
 
 def share_entry(estimate: float, lower: float, upper: float) -> TableEntry:

@@ -32,6 +32,7 @@ from quanet.report.phrases import (
     points,
     reproduction,
     share_entry,
+    share_text,
     skipped_facts,
 )
 from quanet.report.shares_data import shares_figures, shares_json
@@ -99,8 +100,7 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
 def _answer(shares: Shares, focus: Any) -> str:
     order = shown_classes(shares, focus, 1) if focus is not None else np.argsort(-shares.total.estimate, kind="stable")
     named = [
-        f"{shares.classes[c]} {percent(shares.total.estimate[c])} "
-        f"({between(shares.total.lower[c], shares.total.upper[c])})"
+        f"{shares.classes[c]} {share_text(shares.total.estimate[c], shares.total.lower[c], shares.total.upper[c])}"
         for c in (order[:NAMED] if len(order) > NAMED + 1 else order)
     ]
     more = len(order) - len(named)

@@ -14,7 +14,6 @@ from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.class_order import focus_first, position_of
 from quanet.report.diff import TARGETS, difference_section, plain_differences
 from quanet.report.phrases import (
-    between,
     diagnosis_section,
     level_text,
     many,
@@ -23,6 +22,7 @@ from quanet.report.phrases import (
     points,
     reproduction,
     share_entry,
+    share_text,
     skipped_facts,
 )
 from quanet.report.refined_groups import WITHOUT, group_section
@@ -102,9 +102,9 @@ def _answer(refined: Refinement, c: int) -> str:
     where = f" in {before.source}" if before.source else ""
     what = f"the {before.weight} of " if before.weight else ""
     return (
-        f"{refined.classes[c]}: {percent(refined.estimate[c])} ({between(refined.lower[c], refined.upper[c])}) of "
+        f"{refined.classes[c]}: {share_text(refined.estimate[c], refined.lower[c], refined.upper[c])} of "
         f"{what}{many(int(before.sizes.sum()), 'instance')}{where}, refined with {many(refined.labelled, 'label')}; "
-        f"{WITHOUT} {percent(before.total.estimate[c])} ({between(before.total.lower[c], before.total.upper[c])})."
+        f"{WITHOUT} {share_text(before.total.estimate[c], before.total.lower[c], before.total.upper[c])}."
     )
 
 

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import quanet
 from quanet.base import Quantifier
 from quanet.catalogue.build import make, prepare
@@ -21,6 +23,7 @@ from quanet.workflows.expected_errors import HeldOutErrors, explain_poor, held_o
 from quanet.workflows.labelled import Labelled
 
 DEFAULT_WITHOUT_TORCH = "EMQ"
+LIMIT_SIZES = (500, 5_000)  # rows for which the smallest share that can be told from 0 is stated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +46,8 @@ class Training:
     seconds : duration of training.
     seed : random seed.
     order : a sentence if labels are related to the order of the rows; otherwise empty.
+    limits : by class, the smallest shares that can be told from 0 in `LIMIT_SIZES` rows (`detection_limits`); empty if
+        unknown.
     """
 
     method: str
@@ -62,6 +67,7 @@ class Training:
     drift: "LearnedDrift | None" = None
     names: dict[str, str] = field(default_factory=dict)
     order: str = ""
+    limits: dict[Any, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def instances(self) -> int:
@@ -98,6 +104,11 @@ class Training:
             "duplicates": self.duplicates,
             "conflicts": self.conflicts,
             "names": self.names,
+            "smallest_shares": {
+                str(size): {str(name): round(shares[at], 6) for name, shares in self.limits.items()}
+                for at, size in enumerate(LIMIT_SIZES)
+                if self.limits
+            },
             "counts": {str(name): number for name, number in self.counts.items()},
             "held_out": asdict(self.errors) if self.errors else {},
             "drift": asdict(self.drift) if self.drift else {},
@@ -204,7 +215,15 @@ def train(
         drift=learned_drift(quantifier),
         names=dict(names or {}),
         order=RowOrder().add(data.y.tolist()).sentence,
+        limits=_limits(quantifier),
     )
+
+
+def _limits(quantifier: Quantifier) -> dict[Any, tuple[float, ...]]:
+    limits = quantifier.detection_limits(LIMIT_SIZES)
+    if np.isnan(limits).any():
+        return {}
+    return dict(zip(quantifier.classes_.tolist(), map(tuple, limits.T.tolist()), strict=True))
 
 
 def save_training(quantifier: Quantifier, training: Training, folder: Path, *, command: str = "") -> int:

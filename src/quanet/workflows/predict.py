@@ -14,7 +14,7 @@ from quanet.data.periods import Key
 from quanet.diagnostics.contents import contents_findings
 from quanet.diagnostics.diagnose import diagnose, quiet_interval
 from quanet.diagnostics.exposure import weights_findings
-from quanet.diagnostics.findings import WIDE, Diagnosis, Finding, shrinkage_findings
+from quanet.diagnostics.findings import WIDE, Diagnosis, Finding, shrinkage_findings, zero_shares
 from quanet.diagnostics.text_drift import training_overlap_findings, unknown_words_finding
 from quanet.engines.processes import return_memory
 from quanet.errors import InvalidData
@@ -236,6 +236,7 @@ def diagnose_reading(
     if interval is None:
         interval = quiet_interval(quantifier, reading.instances, level, weights=reading.weights, rng=seed)
     findings = _diagnosis(quantifier, *_some_instances(reading.as_one()), interval, level, seed)
+    findings += zero_shares(interval, groups)
     if reading.unknown_words is not None:
         findings.append(unknown_words_finding(reading.unknown_words))
     findings += training_overlap_findings(reading.training_texts, reading.total)
