@@ -10,7 +10,6 @@ import typer
 from quanet.cli.class_options import check_class, check_names, name_classes
 from quanet.cli.console import (
     command_settings,
-    duration,
     exit_on_signals,
     note,
     notes,
@@ -41,7 +40,7 @@ from quanet.cli.options import (
     split_names,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, parse_protocol
-from quanet.progress import TRAINING_PARTS
+from quanet.progress import duration
 
 if TYPE_CHECKING:
     from quanet.workflows.compare import MethodOutcome, SharedData
@@ -164,8 +163,7 @@ def _prepare(
     for message in drawn.notes:
         note(message)
     note(f"{len(training.y):,} training instances, {len(test_labels):,} test instances; {drawn.protocol}.")
-    parts = {name: TRAINING_PARTS[name] for name in ("words", "weighted words", "characters")}
-    with progress("Fitting the shared classifier") as update, listening(training_progress(update, parts)):
+    with progress("Fitting the shared classifier") as update, listening(training_progress(update)):
         shared = share_classifier(training.X, training.y, pool.X, test_labels)
     note(f"Classifier fitted and both files read in {shared.seconds:.1f} s.")
     return shared, drawn
@@ -207,6 +205,6 @@ def _method_progress(names: list[str]) -> Iterator[tuple[Any, Any]]:
         def listener(what: str, done: float) -> None:
             if what == "network" and done > 0:
                 rest = (time.perf_counter() - started) * (1 - done) / done
-                bar.update(task, left=f"training: about {duration(rest)} left")
+                bar.update(task, left=f"training: at most {duration(rest)} left")
 
         yield advance, listener

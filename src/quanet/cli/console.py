@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from quanet.data.addresses import without_credentials
-from quanet.progress import TITLES, TRAINING_PARTS, part_done
+from quanet.progress import ENDING_EARLY, TITLES, duration
 
 if TYPE_CHECKING:
     from quanet.report.summary import Summary
@@ -129,27 +129,12 @@ def exit_on_signals(message: str = "Stopped.") -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def duration(seconds: float) -> str:
-    """A duration for people.
-
-    Examples
-    --------
-    >>> duration(4.2), duration(95), duration(4000)
-    ('4 s', '1 min 35 s', '1 h 6 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
 @contextmanager
 def progress(title: str, total: float | None = None) -> Iterator[Callable[..., None]]:
     """A progress bar with the time left, on terminals only.
 
-    The function it gives moves it: ``update(done, "what is being done")``. Without a total it shows activity only.
+    The function it gives moves it: ``update(done, "what is being done")``. Without a total it shows activity only. The
+    time left is that of what is being done: how long other steps will take is not known.
     """
     from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
     from rich.text import Text
@@ -157,41 +142,62 @@ def progress(title: str, total: float | None = None) -> Iterator[Callable[..., N
     class TimeLeft(ProgressColumn):
         max_refresh = 0.5
 
-        def render(self, task: Any) -> Text:
-            return Text(_time_left(task), style="dim")
+        def render(self, _: Any) -> Text:
+            return Text(step.text(time.perf_counter()), style="dim")
 
     started = time.perf_counter()
+    step = _Step(started)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeLeft())
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task(title, total=total)
 
-        def update(done: float | None = None, what: str | None = None, *, of: float | None = None) -> None:
+        def update(
+            done: float | None = None, what: str | None = None, *, of: float | None = None, part: str = ""
+        ) -> None:
             bar.update(task, completed=done, description=what, total=of)
+            if done is not None and bar.tasks[0].total:
+                step.move(time.perf_counter(), done / bar.tasks[0].total, part)
 
         yield update
     detail(f"{title}: {duration(time.perf_counter() - started)}")
 
 
-def _time_left(task: Any) -> str:
-    elapsed = task.elapsed or 0.0
-    done = task.completed / task.total if task.total else 0.0
-    left = f", about {duration(elapsed / done * (1 - done))} left" if done > 0.02 and elapsed > 2 else ""
-    return f"{duration(elapsed)}{left}"
+class _Step:
+    """How long what is being done may still take: as long as the work left takes at the speed of this step so far."""
+
+    def __init__(self, now: float) -> None:
+        self.begun = self.started = now
+        self.part, self.first, self.done = "", 0.0, 0.0
+
+    def move(self, now: float, done: float, part: str) -> None:
+        """Note how much of a part is done, from 0 to 1. Another part, or the same again, is a new step."""
+        if part != self.part or done < self.done:
+            self.part, self.started, self.first = part, now, done
+        self.done = done
+
+    def text(self, now: float) -> str:
+        """The time since the beginning, and the time left for this step if it is known."""
+        elapsed, moved = now - self.started, self.done - self.first
+        shown = duration(now - self.begun)
+        if moved <= 0.02 or elapsed <= 2 or self.done >= 1:
+            return shown
+        left = (
+            f"{'at most' if self.part in ENDING_EARLY else 'about'} {duration(elapsed / moved * (1 - self.done))} left"
+        )
+        return f"{shown}, {left}{' in this step' if self.part else ''}"
 
 
-def training_progress(
-    update: Callable[..., None], parts: dict[str, float] = TRAINING_PARTS
-) -> Callable[[str, float], None]:
-    """A listener that moves a progress bar during training, each part by its share of the time."""
+def training_progress(update: Callable[..., None]) -> Callable[[str, float], None]:
+    """A listener that moves a progress bar during training, from start to end in each of its steps."""
     started: set[str] = set()
 
     def listener(what: str, done: float) -> None:
-        if what not in parts:
+        if what not in TITLES:
             return
         if what not in started:
             started.add(what)
-            detail(f"{TITLES.get(what, what)} ...")
-        update(part_done(what, done, parts), TITLES.get(what, what), of=1.0)
+            detail(f"{TITLES[what]} ...")
+        update(done, TITLES[what], of=1.0, part=what)
 
     return listener
 

@@ -11,7 +11,6 @@ from quanet.cli.class_options import check_class, check_names, name_classes
 from quanet.cli.console import (
     command_line,
     command_settings,
-    duration,
     exit_on_signals,
     note,
     progress,
@@ -41,6 +40,7 @@ from quanet.cli.options import (
 )
 from quanet.errors import brief
 from quanet.files import parse_toml
+from quanet.progress import duration
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier

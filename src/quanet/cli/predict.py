@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quanet.cli.class_options import check_class
-from quanet.cli.console import command_settings, note, progress, warn, warnings_as_lines, write_answer, write_report
+from quanet.cli.console import (
+    command_settings,
+    note,
+    progress,
+    training_progress,
+    warn,
+    warnings_as_lines,
+    write_answer,
+    write_report,
+)
 from quanet.cli.engine_options import Engine, EngineName, Workers, choose_engine
 from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
@@ -120,6 +129,7 @@ def predict(
     quanet predict model days.arrow today.csv --by date:day --save-state days.arrow --force
     """
     from quanet.engines.processes import return_memory
+    from quanet.progress import listening
     from quanet.report.predict import summarize_shares
     from quanet.workflows.group_files import open_files
     from quanet.workflows.items import check_items, write_items
@@ -156,7 +166,7 @@ def predict(
             check_items(data.tables("--items"), kept, [key.column for key in keys], quantifier.classes_)
         reading = read_files(data, engine=choice, save=save_state)
         _warn_of_labels(reading, facts["class_names"], facts.get("label"))
-        with progress("Estimating") as update:
+        with progress("Estimating") as update, listening(training_progress(update)):
             shares = estimate_shares(
                 quantifier,
                 reading,

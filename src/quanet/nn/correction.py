@@ -20,7 +20,12 @@ from quanet.nn.loop import Batch, train
 from quanet.nn.losses import divergence_from_logs, squared_error
 from quanet.nn.networks import PaperNetwork, ResidualNetwork
 from quanet.nn.recipes import AT_A_TIME, GROUPS, RECIPES
-from quanet.nn.training import checkpoint_of, follow
+from quanet.nn.training import checkpoint_of, follow, pace_of
+
+ADVICE = {
+    "paper": "It is faster on a GPU, with a smaller max_epochs, or with QuaNet() instead of QuaNet.paper().",
+    "residual": "It is faster with a smaller max_epochs; EMQ() needs no network.",
+}
 
 
 def new_network(quantifier: Any) -> nn.Module:
@@ -58,6 +63,14 @@ def train_network(
         max_epochs=quantifier.max_epochs,
         patience=quantifier.patience,
         checkpoint=checkpoint_of(quantifier, (network, settings, device), (train_pool, stop_pool), rng),
+        pace=pace_of(
+            "network",
+            recipe.batches,
+            recipe.stop_batches,
+            quantifier.max_epochs,
+            quantifier.patience,
+            ADVICE[quantifier.network],
+        ),
     )
     quantifier.history_ = follow(epochs, "QuaNet", quantifier.max_epochs, visible=quantifier.progress)
 

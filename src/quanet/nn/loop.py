@@ -1,7 +1,7 @@
 """Training: one plain loop, as a generator of facts."""
 
 import math
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from copy import deepcopy
 
 import torch
@@ -9,15 +9,17 @@ from torch import Tensor, nn
 
 from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.recipes import Epoch
+from quanet.progress import Pace
 
 Batch = tuple[Tensor, ...]
 Loss = Callable[[nn.Module, Batch], Tensor]
+FORWARD = 1 / 3  # of the time of a training step, for a batch without gradients
 
 
 def train(
     network: nn.Module,
     batches: Callable[[], Iterable[Batch]],
-    valid: Iterable[Batch],
+    valid: Sequence[Batch],
     loss: Loss,
     *,
     lr: float = 1e-4,
@@ -26,6 +28,7 @@ def train(
     patience: int = 20,
     decay: bool = False,
     checkpoint: Checkpoint | None = None,
+    pace: Pace | None = None,
 ) -> Generator[Epoch, None, None]:
     """Train in place, yielding one `Epoch` each; leaves the best weights in `network`, however the loop ends.
 
@@ -41,6 +44,7 @@ def train(
     decay : whether the learning rate falls to zero over `max_epochs`, along half a cosine (Loshchilov and Hutter 2017).
     checkpoint : where every epoch is kept. If it contains epochs, they are yielded again and training resumes from
         there, with the same result.
+    pace : told of every step.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=lr, weight_decay=weight_decay)
     best_state = deepcopy(network.state_dict())
@@ -54,8 +58,10 @@ def train(
                 # Set from the number alone, so that a training that was interrupted resumes at the same rate.
                 for group in optimizer.param_groups if decay else ():
                     group["lr"] = lr * (1 + math.cos(math.pi * number / max_epochs)) / 2
-                train_loss = fit_epoch(network, batches(), loss, optimizer)
+                train_loss = fit_epoch(network, batches(), loss, optimizer, pace)
                 valid_loss = mean_loss(network, valid, loss)
+                if pace is not None:
+                    pace.step(FORWARD * len(valid))
                 epochs.append(Epoch(number, train_loss, valid_loss, valid_loss < best_loss))
                 if epochs[-1].best:
                     best_state = deepcopy(network.state_dict())
@@ -70,7 +76,13 @@ def train(
         network.eval()
 
 
-def fit_epoch(network: nn.Module, batches: Iterable[Batch], loss: Loss, optimizer: torch.optim.Optimizer) -> float:
+def fit_epoch(
+    network: nn.Module,
+    batches: Iterable[Batch],
+    loss: Loss,
+    optimizer: torch.optim.Optimizer,
+    pace: Pace | None = None,
+) -> float:
     """One pass of gradient steps; the mean training loss."""
     network.train()
     losses = []
@@ -80,6 +92,8 @@ def fit_epoch(network: nn.Module, batches: Iterable[Batch], loss: Loss, optimize
         value.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(value.detach())
+        if pace is not None:
+            pace.step()
     return float(torch.stack(losses).mean())
 
 

@@ -26,7 +26,7 @@ from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import TextLSTM
 from quanet.nn.recipes import Epoch
 from quanet.nn.text_batches import TextPool, alike_in_length, draw_balanced, held_out_weights, hold_out
-from quanet.nn.training import check_checkpoint, progress_line
+from quanet.nn.training import check_checkpoint, pace_of, progress_line
 from quanet.nn.vocabulary import FIRST_WORD, encode_words, most_frequent_words
 from quanet.parameters import Constraints, at_least, between, check_parameters, one_of, positive, whole
 from quanet.simplex import classes_of, encode
@@ -46,6 +46,7 @@ def cross_entropy(network: nn.Module, batch: Batch) -> Tensor:
     return -(weights @ (scores.log_softmax(dim=-1) * truth).sum(dim=-1))
 
 
+ADVICE = "It is faster on a GPU, with a smaller max_steps, or with TextClassifier() instead of LSTMClassifier()."
 LOSSES: dict[str, Loss] = {"mse": mean_squared_error, "cross_entropy": cross_entropy}
 
 
@@ -232,16 +233,18 @@ class LSTMClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             )
             return pool.batches(seen[chosen], np.full(shape, 1 / self.batch_size))
 
+        valid = list(pool.all_of(held, held_out_weights(codes[held], balanced=self.balanced)))
         training = train(
             network,
             batches,
-            list(pool.all_of(held, held_out_weights(codes[held], balanced=self.balanced))),
+            valid,
             LOSSES[self.loss],
             lr=self.lr,
             weight_decay=self.weight_decay,
             max_epochs=epochs,
             patience=self.patience,
             checkpoint=self._checkpoint(network, pool, codes, rng),
+            pace=pace_of("lstm", self.validate_every, len(valid), epochs, self.patience, ADVICE),
         )
         try:
             with closing(training), progress_line("LSTM", epochs, visible=self.progress) as show:

@@ -24,7 +24,7 @@ from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import SetNetwork
 from quanet.nn.recipes import Recipe
 from quanet.nn.row_maker import NetworkQuantifier, RowMaker
-from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow
+from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow, pace_of
 from quanet.parameters import Constraints, at_least, one_of, whole
 from quanet.simplex import count
 
@@ -153,5 +153,13 @@ class SetQuantifier(NetworkQuantifier):
             patience=self.patience,
             decay=True,
             checkpoint=checkpoint_of(self, (self.network_, settings, device), (train_pool, stop_pool), rng),
+            pace=pace_of(
+                "network",
+                RECIPE.batches,
+                RECIPE.stop_batches,
+                self.max_epochs,
+                self.patience,
+                "It is faster with a smaller max_epochs.",
+            ),
         )
         self.history_ = follow(epochs, type(self).__name__, self.max_epochs, visible=self.progress)

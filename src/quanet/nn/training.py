@@ -13,8 +13,11 @@ from sklearn.base import clone
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.nn.bag_pools import BagPool
 from quanet.nn.checkpoints import Checkpoint
+from quanet.nn.loop import FORWARD
 from quanet.nn.recipes import Epoch
-from quanet.progress import report
+from quanet.progress import Pace, report
+
+LONG = 600  # seconds of training at most, from which they are worth a warning
 
 
 def classifier_to_fit(quantifier: Any) -> Any:
@@ -44,6 +47,12 @@ def checkpoint_of(
     arrays = [array for pool in pools for array in (pool.rows, pool.codes)]
     name = type(quantifier).__name__.lower()
     return Checkpoint(quantifier.checkpoint, name, *facts, *arrays, rng=rng)
+
+
+def pace_of(part: str, steps: int, checks: int, epochs: int, patience: int, advice: str) -> Pace:
+    """The pace of a training of so many steps and validation batches an epoch, which ends after `patience` bad ones."""
+    each = steps + FORWARD * checks
+    return Pace(part, each * epochs, least=each * min(patience + 1, epochs), long=LONG, advice=advice)
 
 
 def follow(epochs: Generator[Epoch, None, None], title: str, most: int, *, visible: bool) -> list[Epoch]:

@@ -20,6 +20,7 @@ from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.held_out import HeldOut
+from quanet.progress import Pace
 from quanet.simplex import draw_bags, to_counts
 from quanet.uncertainty.regions import invert, share_grid
 from quanet.uncertainty.relearning import LOCK, Ends, IntervalRequest, cached, replicates
@@ -31,6 +32,9 @@ CONFIDENCE = 0.6  # probability that the bound of a tail holds, over random draw
 CUT_OFF_REGION = 3.0  # standard deviations from 0 or 1 within which estimates may be cut off
 NEIGHBOURS = 2  # prevalences on either side whose scaled errors are pooled
 BATCH = 2**21  # instances drawn at a time
+FIRST_BAGS = 16 * 2 ** np.arange(8)  # after which the time is looked at, to say how long all bags will take
+LONG = 30  # seconds from which that is said
+ADVICE = "This is done once for each size of bags. It is faster on a GPU, or with method='bootstrap' in Python."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +114,7 @@ def calibrate_errors(
     shares = share_grid(GRID_POINTS)
     classes = 1 if k == 2 else k  # of two classes, one determines the other
     bags = max(20, BAGS // (GRID_POINTS * classes))
+    pace = Pace("calibration", classes * GRID_POINTS * bags, long=LONG, advice=ADVICE)
     calibrated, scaled = [], []
     for c in range(k - classes, k):
         rest = rng.dirichlet(np.ones(k - 1), size=(GRID_POINTS, bags)) * (1 - shares[:, None, None])
@@ -119,7 +124,7 @@ def calibrate_errors(
             truth = counts / size
         else:
             counts = rng.multinomial(size, truth / truth.sum(axis=1, keepdims=True))
-        errors = (_estimates(quantifier, held_out, counts, rng) - truth).reshape(GRID_POINTS, bags, k)
+        errors = (_estimates(quantifier, held_out, counts, rng, pace) - truth).reshape(GRID_POINTS, bags, k)
         centre = truth[:, c].reshape(GRID_POINTS, bags)[:, 0]
         learned_share = _learned_share(errors[..., c], len(replicates(quantifier)))
         calibrated.append(Errors(centre, errors[..., c], learned_share))
@@ -148,7 +153,9 @@ def _learned_share(errors: FloatArray, n_replicates: int) -> float:
     return float(np.clip(between / max(between + within, 1e-12), 0, 1))
 
 
-def _estimates(quantifier: Quantifier, held_out: HeldOut, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+def _estimates(
+    quantifier: Quantifier, held_out: HeldOut, counts: IntArray, rng: np.random.Generator, pace: Pace
+) -> FloatArray:
     """Estimates (b, k) of bags with class counts (b, k); the replicates of the quantifier estimate them in turn."""
     relearned = replicates(quantifier)
     rows = [replicate.rows(held_out.inputs) for replicate in relearned]
@@ -158,8 +165,10 @@ def _estimates(quantifier: Quantifier, held_out: HeldOut, counts: IntArray, rng:
         drawn = draw_bags(held_out.codes, counts[start : start + batch], rng)
         for r, replicate in enumerate(relearned):
             turn = np.arange((r - start) % len(relearned), len(drawn), len(relearned))
-            if len(turn):
-                estimates[start + turn] = replicate.aggregate_bags(rows[r], Bags(drawn[turn]))
+            parts = [turn] if pace.is_known else np.split(turn, FIRST_BAGS[len(turn) > FIRST_BAGS])
+            for part in parts if len(turn) else ():
+                estimates[start + part] = replicate.aggregate_bags(rows[r], Bags(drawn[part]))
+                pace.step(len(part))
     return estimates
 
 
