@@ -1,6 +1,7 @@
 """`quanet label plan` and `quanet refine`: from new data to shares that drift cannot mislead."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -58,6 +59,19 @@ def planned(call, model, data, tmp_path):
         assert code == 0, err
         assert json.loads(out)["labels"] == 60
     return Path(shutil.copy(made, tmp_path))
+
+
+@pytest.mark.parametrize("by", [(), ("--by", "date:month")])
+def test_the_labels_that_a_diagnosis_asks_for_are_those_that_its_command_selects(call, model, data, tmp_path, by):
+    code, out, err = call("diagnose", model, data / "new.csv", *by)
+    assert code == 0, err
+    step = json.loads(out)["next"][0]
+    said = int(step["reason"].split(" labels")[0].replace(",", ""))
+    words = shlex.split(step["command"])
+    assert words[0] == "quanet"
+    code, out, err = call(*words[1:-1], tmp_path / words[-1])
+    assert code == 0, err
+    assert json.loads(out)["labels"] == said == len(pd.read_csv(tmp_path / words[-1]))
 
 
 def test_the_sheet_has_the_rows_of_the_data_and_an_empty_label_column(planned, data):

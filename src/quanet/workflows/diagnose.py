@@ -7,6 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from quanet.labels.few_labels import MIN_LABELS
 from quanet.uncertainty.widening import STATES
 
 if TYPE_CHECKING:
@@ -15,7 +18,6 @@ if TYPE_CHECKING:
     from quanet.workflows.predict import Shares
 
 DOUBTFUL = ("widened", "refused", "unknown")
-WIDTH = 3  # points to each side, asked of planned labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,15 +62,25 @@ def _steps(shares: Shares, model: str, files: str, by: Sequence[str]) -> list[tu
     doubtful = any(state in DOUBTFUL for state in shares.states) or bool(found & {"warning", "alarm"})
     if not doubtful:
         return [(f"quanet predict {model} {files}{keys}", "Nothing speaks against the estimates.")]
-    labels = int(shares.labels.sum())
-    some = f"About {labels:,} random labels in all would settle the groups in doubt. " if labels else ""
+    number, selected = _labels(shares)
     return [
         (
-            f"quanet label plan {model} {files} --width {WIDTH} -o to-label.csv",
-            f"{some}Select the rows worth labelling, and fill in the column.",
+            f"quanet label plan {model} {files}{f'{keys} --number {number}' if number else ''} -o to-label.csv",
+            f"{selected}Select the rows worth labelling, and fill in the column.",
         ),
         (
             f"quanet refine {model} {files} --labels to-label.csv{keys}",
             "Shares that drift cannot mislead, from the estimates and these labels.",
         ),
     ]
+
+
+def _labels(shares: Shares) -> tuple[int, str]:
+    """How many labels each group needs, 0 if unknown, and how many `quanet label plan` then selects, in a sentence."""
+    most = int(shares.labels.max(initial=0))
+    if not most:
+        return 0, ""
+    number = max(most, MIN_LABELS)
+    selected = int(np.minimum(shares.sizes, number).sum())
+    each = f", up to {number:,} of each group," if shares.keys else ""
+    return number, f"{selected:,} labels{each} are needed for the shares that drift leaves in doubt. "
