@@ -145,4 +145,4 @@ def test_a_bar_hears_of_a_training_within_a_method(monkeypatch):
         listener("network", 0.25)
     shown = written.file.getvalue()
     assert "QuaNet" in shown
-    assert "training: about" in shown
+    assert "training: at most" in shown
