@@ -106,6 +106,14 @@ def test_the_paper_network_is_its_section_by_hand():
     assert first.in_features == 2 * 4 + 8
 
 
+def test_rows_that_bags_share_are_multiplied_once_to_the_same_end():
+    torch.manual_seed(0)
+    network = PaperNetwork(3, hidden=4, dense=(6, 5)).double().eval()
+    table, order, statistics = torch.rand(9, 3).double(), torch.randint(9, (5, 7)), torch.rand(5, 8).double()
+    expected = network(table[order], statistics)
+    torch.testing.assert_close(network.of_shared_rows(table, order, statistics), expected, rtol=0, atol=1e-13)
+
+
 def test_the_papers_statistics_by_hand():
     posteriors = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
     statistics = Statistics.fit(posteriors, np.array([0, 0, 0, 1, 1, 1]))
@@ -175,6 +183,9 @@ def test_bags_of_the_papers_network_are_read_together_to_the_same_end(small, mon
     np.testing.assert_allclose(quantifier.predict_bags(rows, bags), one_by_one, atol=1e-12)
     monkeypatch.setitem(correction.AT_A_TIME, "cpu", 1)
     np.testing.assert_allclose(quantifier.predict_bags(rows, bags), one_by_one, atol=1e-12)
+    many = Bags(rng.integers(300, size=(25, 30)))  # they share rows
+    one_by_one = np.array([quantifier.predict(rows[bag]) for bag in many.flat.reshape(25, 30)])
+    np.testing.assert_allclose(quantifier.predict_bags(rows, many), one_by_one, atol=1e-12)
     with pytest.raises(InvalidBags, match="outside the pool"):
         quantifier.predict_bags(rows[:5], bags)
 

@@ -15,12 +15,12 @@ from quanet.simplex import smooth
 def sorted_inputs(table: Tensor, indices: Tensor, statistics: Statistics) -> tuple[Tensor, Tensor]:
     """What the paper's network reads of bags of rows of a table (m, 2 + e), given by their numbers (b, n).
 
-    Rows in order (b, n, 1 + e) and statistics (b, 8). Only posteriors leave the device.
+    Numbers in the order of their posteriors (b, n) and statistics (b, 8). Only posteriors leave the device.
     """
     posteriors = table[:, :2][indices]
     order = indices.gather(1, posteriors[..., 1].argsort(dim=1, stable=True))
     numbers = statistics.of_the_paper(posteriors.cpu().numpy())
-    return table[:, 1:][order], torch.as_tensor(numbers, device=table.device)
+    return order, torch.as_tensor(numbers, device=table.device)
 
 
 def normalised(found: Tensor) -> FloatArray:

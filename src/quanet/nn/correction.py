@@ -26,6 +26,8 @@ ADVICE = {
     "paper": "It is faster on a GPU, with a smaller max_epochs, or with QuaNet() instead of QuaNet.paper().",
     "residual": "It is faster with a smaller max_epochs; EMQ() needs no network.",
 }
+MOST_SHARED = 2**17  # rows that are multiplied once for all bags on a CPU
+NARROW = 16  # numbers in memory for each row of such a bag
 
 
 def new_network(quantifier: Any) -> nn.Module:
@@ -89,16 +91,24 @@ def estimate_bags(quantifier: Any, rows: FloatArray, bags: Bags) -> FloatArray:
     """Prevalences (b, 2) of bags of rows (n, 2 + e) by the paper's network, a bounded number of bags at a time."""
     table = torch.as_tensor(rows, device=device_of_estimates(quantifier.device))
     estimates = np.empty((len(bags), 2))
+    shared = table.device.type == "cpu" and len(table) <= MOST_SHARED and len(bags.flat) >= 2 * len(table)
     for positions, matrix in bags.unweighted(rows).by_size():
-        together = max(1, AT_A_TIME[table.device.type] // (matrix.shape[1] * table.shape[1]))
+        width = NARROW if shared else table.shape[1]
+        together = max(1, AT_A_TIME[table.device.type] // (matrix.shape[1] * width))
         for start in range(0, len(positions), together):
             chunk = slice(start, start + together)
-            estimates[positions[chunk]] = _estimate_in_order(quantifier, table, matrix[chunk])
+            estimates[positions[chunk]] = _estimate_in_order(quantifier, table, matrix[chunk], shared=shared)
     return estimates
 
 
 @torch.no_grad()
-def _estimate_in_order(quantifier: Any, table: Tensor, indices: IntArray) -> FloatArray:
-    """Estimates (b, 2) of the paper's network, for bags of rows of a table (m, 2 + e) with these numbers (b, n)."""
-    inputs = sorted_inputs(table, torch.as_tensor(indices, device=table.device), quantifier.statistics_)
-    return normalised(on_device(quantifier.network_, table.device)(*inputs))
+def _estimate_in_order(quantifier: Any, table: Tensor, indices: IntArray, *, shared: bool = False) -> FloatArray:
+    """Estimates (b, 2) of the paper's network, for bags of rows of a table (m, 2 + e) with these numbers (b, n).
+
+    If bags share rows, each row is multiplied once: two to three times faster on a CPU, the same to 1e-12.
+    """
+    order, statistics = sorted_inputs(table, torch.as_tensor(indices, device=table.device), quantifier.statistics_)
+    network: Any = on_device(quantifier.network_, table.device)
+    if shared:
+        return normalised(network.of_shared_rows(table[:, 1:], order, statistics))
+    return normalised(network(table[:, 1:][order], statistics))

@@ -75,7 +75,29 @@ class PaperNetwork(nn.Module):
     def forward(self, rows: Tensor, statistics: Tensor) -> Tensor:
         """(b, n, 1 + e) sorted by posterior, (b, 8) -> (b, 2)."""
         _, (hidden, _) = self.lstm(rows)  # (2, b, h): both directions, each at its own end
-        embedding = hidden.transpose(0, 1).flatten(1)
+        return self._prevalence(hidden.transpose(0, 1).flatten(1), statistics)
+
+    def of_shared_rows(self, table: Tensor, order: Tensor, statistics: Tensor) -> Tensor:
+        """Many bags of rows of a table (m, 1 + e) with these numbers (b, n), sorted, and (b, 8) -> (b, 2).
+
+        The same as `forward`, but every row of the table is multiplied once and not once for each bag that has it.
+        """
+        ends = [self._last_state(table, order, ""), self._last_state(table, order.flip(1), "_reverse")]
+        return self._prevalence(torch.cat(ends, dim=1), statistics)
+
+    def _last_state(self, table: Tensor, order: Tensor, direction: str) -> Tensor:
+        """The state (b, h) of one direction of the LSTM after the last row."""
+        names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+        from_row, from_state, *biases = (getattr(self.lstm, name + direction) for name in names)
+        of_rows = table @ from_row.T + sum(biases)
+        state = memory = table.new_zeros(len(order), self.lstm.hidden_size)
+        for rows in order.T:
+            let_in, keep, new, show = torch.addmm(of_rows[rows], state, from_state.T).chunk(4, dim=1)
+            memory = keep.sigmoid() * memory + let_in.sigmoid() * new.tanh()
+            state = show.sigmoid() * memory.tanh()
+        return state
+
+    def _prevalence(self, embedding: Tensor, statistics: Tensor) -> Tensor:
         prevalence: Tensor = self.head(torch.cat([embedding, statistics], dim=-1)).softmax(dim=-1)
         return prevalence
 
