@@ -16,6 +16,7 @@ from quanet.arrays import FloatArray, IntArray, LabelArray, check_not_empty
 from quanet.bags import Bags
 from quanet.classifiers.cross_fitting import check_labels, without_single
 from quanet.classifiers.folds import is_number
+from quanet.data.copies import content_hashes
 from quanet.data.duplicates import canonical_order, hash_instances, take_instances
 from quanet.data.instances import Inputs, posterior_columns
 from quanet.data.label_spellings import describe_variants
@@ -147,7 +148,8 @@ class Quantifier(BaseEstimator, ABC):
             return X
         check_is_fitted(self, "classes_")
         values = self._read(X)
-        return Inputs(values, None if self.drift_ is None else self.drift_.describe(X, values))
+        described = None if self.drift_ is None else self.drift_.describe(X, values)
+        return Inputs(values, described, None if self.is_precomputed() else content_hashes(X))
 
     @abstractmethod
     def _read(self, X: Any) -> FloatArray:

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quanet import CC, EMQ, PACC, Bags, Gaussians, Inputs, predict_interval_bags
+from quanet import CC, EMQ, Bags, Gaussians, Inputs, predict_interval_bags
 from quanet.drift.scale import NO_SCALE
-from quanet.uncertainty.widening import labels_needed, repetition, wilson
+from quanet.uncertainty.widening import labels_needed, wilson
 
 SOURCE = Gaussians(distance=2)
 X, Y = SOURCE.draw([0.5, 0.5], 1500, rng=0)
@@ -93,16 +93,6 @@ def test_methods_without_held_out_instances_include_drift():
         moved = quantifier.predict_interval(POOL[:300] + 0.5)
     assert moved.drift.state in {"widened", "refused"}
     assert "typical of other datasets" in moved.drift.source
-
-
-def test_repeated_instances_are_one_piece_of_evidence():
-    np.testing.assert_allclose(repetition(Bags([[0, 1, 2, 3], [0, 0, 1, 1], [2, 2, 2, 2]]), 5), [1, 2, 4])
-    quantifier = PACC().fit(X, Y)
-    once = quantifier.predict_interval_bags(POOL, Bags([np.arange(100)]), drift=False)
-    twice = quantifier.predict_interval_bags(POOL, Bags([np.tile(np.arange(100), 2)]), drift=False)
-    half = quantifier.predict_interval_bags(POOL, Bags([np.arange(200)]), drift=False)
-    assert twice.width[0, 0] == pytest.approx(once.width[0, 0], rel=0.05)
-    assert half.width[0, 0] < 0.8 * twice.width[0, 0]
 
 
 def test_labels_are_those_of_a_random_sample_less_what_the_estimate_is_worth():

@@ -1,5 +1,6 @@
 """Instances, labels and posteriors: read from columns of a table, and checked; texts or numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +130,7 @@ def check_labels(y: ArrayLike, n: int) -> LabelArray:
     if n == 0:
         raise InvalidData("X and y are empty. Pass labelled instances.")
     complete = labels.dtype.kind in "biuUS"  # other dtypes can contain NaN, NaT or None
-    missing = [] if complete else [at for at, label in enumerate(labels.tolist()) if _is_missing(label)]
+    missing = [] if complete else [at for at, label in enumerate(labels.tolist()) if has_no_value(label)]
     if missing:
         raise InvalidData(f"y has {len(missing)} missing labels (first at index {missing[0]}). Drop these rows.")
     if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
@@ -137,7 +138,8 @@ def check_labels(y: ArrayLike, n: int) -> LabelArray:
     return labels
 
 
-def _is_missing(label: Any) -> bool:
+def has_no_value(label: Any) -> bool:
+    """Whether a label or a name is None, NaN or NA."""
     try:
         return label is None or bool(label != label)
     except TypeError:  # comparisons with pandas.NA are neither true nor false
@@ -219,6 +221,8 @@ class Inputs:
     values : (n, d) what the classifier says about each instance, such as posteriors.
     descriptions : (n, e) what each instance is about, to measure drift, or their sums by group
         (`quanet.drift.profile.GroupDescriptions`); None if unknown.
+    hashes : (n,) of the content of each instance, 0 if unknown (`quanet.data.copies.content_hashes`), or those by group
+        (`GroupHashes`); None if instances are posteriors, which do not identify them.
 
     Examples
     --------
@@ -231,6 +235,7 @@ class Inputs:
 
     values: FloatArray
     descriptions: Any = None
+    hashes: Any = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -241,7 +246,14 @@ class Inputs:
     def take(self, indices: IntArray) -> "Inputs":
         """The inputs at these positions."""
         described = None if self.descriptions is None else self.descriptions[indices]
-        return Inputs(self.values[indices], described)
+        return Inputs(self.values[indices], described, None if self.hashes is None else self.hashes[indices])
+
+    @classmethod
+    def joined(cls, parts: Sequence["Inputs"]) -> "Inputs":
+        """The inputs of several parts, one after the other."""
+        several = ([part.descriptions for part in parts], [part.hashes for part in parts])
+        known = [None if any(one is None for one in column) else np.concatenate(column) for column in several]
+        return cls(np.concatenate([part.values for part in parts]), *known)
 
 
 @dataclass(frozen=True, slots=True)

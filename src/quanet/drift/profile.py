@@ -10,6 +10,7 @@ towards their mean, the more so the noisier it is and the less the bags differ (
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from scipy.sparse import csr_matrix
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import CHUNK, Bags
+from quanet.data.copies import count_copies
 from quanet.drift.descriptions import Descriptions
 from quanet.simplex import count, project
 
@@ -48,13 +50,14 @@ class GroupDescriptions:
     def __getitem__(self, indices: IntArray) -> "GroupDescriptions":
         return GroupDescriptions(self.sums, self.squares, self.totals, self.squared_weights, self.owner[indices])
 
-    def means(self, bags: Bags) -> "BagMeans":
-        """Means of bags that consist of whole groups."""
+    def means(self, bags: Bags, copies: FloatArray) -> "BagMeans":
+        """Means of bags that consist of whole groups; copies enlarge the variances of the means by factors (b,)."""
         owners, groups = self._pairs(bags)
         member = csr_matrix((np.ones(len(owners)), (owners, groups)), shape=(len(bags), len(self.sums)))
         totals, means = np.asarray(member @ self.totals), np.asarray(member @ self.sums)
         means /= totals[:, None]
-        return BagMeans.from_moments(means, member @ self.squares / totals, member @ self.squared_weights / totals**2)
+        repeats = copies * (member @ self.squared_weights) / totals**2
+        return BagMeans.from_moments(means, member @ self.squares / totals, repeats)
 
     def _pairs(self, bags: Bags) -> tuple[IntArray, IntArray]:
         """Bags and the groups in them, each pair once."""
@@ -78,7 +81,7 @@ class BagMeans:
     ----------
     means : (b, e).
     spreads : (b,) variance of the instances of a bag, summed over the dimensions.
-    repeats : (b,) sum of the squared shares of the bag's instances: 1 / n if all are different and weigh the same.
+    repeats : (b,) sum of the squared shares of the bag's different instances: 1 / n if there are no copies or weights.
     """
 
     means: FloatArray
@@ -86,10 +89,11 @@ class BagMeans:
     repeats: FloatArray
 
     @classmethod
-    def of(cls, descriptions: "Descriptions | GroupDescriptions", bags: Bags) -> "BagMeans":
-        """Means of bags of a pool with descriptions (n, e), or of bags of whole groups."""
+    def of(cls, descriptions: "Descriptions | GroupDescriptions", bags: Bags, hashes: Any = None) -> "BagMeans":
+        """Means of bags of a pool with descriptions (n, e), or of bags of whole groups; `hashes` as in `Inputs`."""
+        copies = count_copies(hashes, bags).factor
         if isinstance(descriptions, GroupDescriptions):
-            return descriptions.means(bags)
+            return descriptions.means(bags, copies)
         member = membership(bags, len(descriptions))
         # Column by column, to save memory: descriptions of a large file are stored with few digits.
         means, squares = np.empty((len(bags), descriptions.shape[1])), np.zeros(len(bags))
@@ -98,10 +102,12 @@ class BagMeans:
             means[:, at] = member @ column
             squares += member @ column**2
         if bags.merged is None:
-            repeats = np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel()
+            weights = bags.relative_weights
+            sums, squared = (np.bincount(bags.owners, values, minlength=len(bags)) for values in (weights, weights**2))
+            repeats = squared / sums**2
         else:
             repeats = np.bincount(bags.owners, bags.merged.squares[bags.flat], minlength=len(bags)) / bags.totals**2
-        return cls.from_moments(means, squares, repeats)
+        return cls.from_moments(means, squares, repeats * copies)
 
     @classmethod
     def from_moments(cls, means: FloatArray, squares: FloatArray, repeats: FloatArray) -> "BagMeans":

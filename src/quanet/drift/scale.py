@@ -91,14 +91,15 @@ class DriftScale:
             return None
         return self.describer(values if self.describer.of_values else X)
 
-    def compare(self, descriptions: Any, bags: Bags) -> tuple[BagDistances, FloatArray]:
+    def compare(self, descriptions: Any, bags: Bags, hashes: Any = None) -> tuple[BagDistances, FloatArray]:
         """Distances of bags of a pool, as measured, and after sharing information, (b,).
 
-        Descriptions are (n, e), or sums by group (`GroupDescriptions`) if the bags are whole groups.
+        Descriptions are (n, e), or sums by group (`GroupDescriptions`) if the bags are whole groups. Copies are known
+        by `hashes`, as in `Inputs`.
         """
         assert self.profile is not None
-        whole = self.profile.compare(BagMeans.of(descriptions, bags.joined()))
-        measured = self.profile.compare(BagMeans.of(descriptions, bags))  # of many bags, it needs much memory
+        whole = self.profile.compare(BagMeans.of(descriptions, bags.joined(), hashes))
+        measured = self.profile.compare(BagMeans.of(descriptions, bags, hashes))  # of many bags, it needs much memory
         return measured, share_between(measured.distances, measured.deviations, float(whole.deviations[0]))
 
     def variance(self, distances: FloatArray, estimates: FloatArray, most_unseen: FloatArray) -> FloatArray:

@@ -71,7 +71,7 @@ def measure_batch(quantifier: Quantifier, read: Inputs, bag: Bags) -> tuple[floa
     descriptions, scale = described(quantifier, read), quantifier.drift_
     if descriptions is None or scale is None or scale.profile is None:
         return np.nan, np.nan
-    found = scale.profile.compare(BagMeans.of(descriptions, bag))
+    found = scale.profile.compare(BagMeans.of(descriptions, bag, read.hashes))
     return float(found.distances[0]), float(found.deviations[0])
 
 

@@ -254,7 +254,8 @@ def bayes_intervals(request: IntervalRequest) -> Ends:
         covariance = learning_covariance(likelihoods(request.held_out.inputs), request.held_out, likely)
     rng = np.random.default_rng(request.seed)
     bags = request.bags
-    if bags.weights is not None:  # a posterior counts whole instances: as many as the effective size says
+    if bags.weights is not None or (request.sizes != bags.sizes).any():
+        # A posterior counts whole instances: as many as the effective size says.
         bags = bags.unweighted(request.inputs, request.sizes)
     for positions, stack in bags.gather(request.inputs):
         draws = posterior_draws(request, stack, likelihoods, labels=labels, rng=rng)

@@ -31,6 +31,12 @@ class ComparisonOptions(TypedDict, total=False):
     drift: bool
 
 
+class BagComparisonOptions(ComparisonOptions, total=False):
+    """Options of `difference_bags` and `trend_bags`."""
+
+    clusters: ArrayLike | None
+
+
 def difference(
     quantifier: Quantifier,
     X_first: Any,
@@ -39,6 +45,7 @@ def difference(
     *,
     names: tuple[Any, Any] = ("first", "second"),
     weights: tuple[ArrayLike, ArrayLike] | None = None,
+    clusters: tuple[ArrayLike, ArrayLike] | None = None,
     **options: Unpack[ComparisonOptions],
 ) -> Differences:
     r"""The difference between the prevalences of two bags: those of X_second minus those of X_first.
@@ -61,6 +68,8 @@ def difference(
     level : probability that the interval contains the true difference.
     names : of the two bags.
     weights : of the instances of both bags, such as views.
+    clusters : of the instances of both bags, such as their authors, as in `predict_interval`. They matter for the
+        difference between sources. A cluster in both bags counts as two, which is cautious.
 
     Other Parameters
     ----------------
@@ -89,15 +98,13 @@ def difference(
     """
     check_is_fitted(quantifier, "classes_")
     first, second = quantifier.read(X_first), quantifier.read(X_second)
-    described = [part.descriptions for part in (first, second) if part.descriptions is not None]
-    both = Inputs(
-        np.concatenate([first.values, second.values]), np.concatenate(described) if len(described) == 2 else None
-    )
+    both = Inputs.joined([first, second])
     more: dict[str, Any] = {} if weights is None else {"weights": np.concatenate([np.ravel(one) for one in weights])}
     labels = np.empty(2, dtype=object)
     labels[:] = names
     bags = Bags([np.arange(len(first)), np.arange(len(first), len(both))], labels=labels, **more)
-    return difference_bags(quantifier, both, bags, [[0, 1]], level, **options)
+    of_both = None if clusters is None else np.concatenate([np.asarray(one, dtype=object) for one in clusters])
+    return difference_bags(quantifier, both, bags, [[0, 1]], level, clusters=of_both, **options)
 
 
 def difference_bags(
@@ -106,7 +113,7 @@ def difference_bags(
     bags: Bags,
     pairs: ArrayLike | Literal["rest", "previous"] = "rest",
     level: float = 0.95,
-    **options: Unpack[ComparisonOptions],
+    **options: Unpack[BagComparisonOptions],
 ) -> Differences:
     r"""Differences between the prevalences of bags of a pool X, with Holm's correction over all comparisons.
 
@@ -125,6 +132,7 @@ def difference_bags(
     Other Parameters
     ----------------
     method, target, held_out, rng, drift : as in `difference`.
+    clusters : (n,) clusters of the instances of the pool, as in `predict_interval`.
 
     Returns
     -------
@@ -161,7 +169,7 @@ def trend_bags(
     level: float = 0.95,
     *,
     times: ArrayLike | None = None,
-    **options: Unpack[ComparisonOptions],
+    **options: Unpack[BagComparisonOptions],
 ) -> Trend:
     r"""The change of the prevalences per period over bags of a pool X, in order.
 
@@ -181,6 +189,8 @@ def trend_bags(
     Other Parameters
     ----------------
     method, target, held_out, rng, drift : as in `difference`.
+    clusters : (n,) clusters of the instances of the pool, as in `predict_interval`. Clusters in several periods count
+        as different ones in each; for a trend, that can be too narrow if they are in neighbouring periods.
 
     Returns
     -------
@@ -246,7 +256,9 @@ def trend_of(sides: Sides, times: ArrayLike | None = None, members: IntArray | N
     return Trend(*ends, sides.interval.level, sides.interval.classes, first, last, len(members))
 
 
-def _from_rest(quantifier: Quantifier, X: Inputs, bags: Bags, level: float, options: ComparisonOptions) -> Differences:
+def _from_rest(
+    quantifier: Quantifier, X: Inputs, bags: Bags, level: float, options: BagComparisonOptions
+) -> Differences:
     """Every bag compared with the instances of all other bags, in bounded memory."""
     parts = bags.members
     more: dict[str, Any] = {name: value for name in ("weights",) if (value := getattr(bags, name, None)) is not None}

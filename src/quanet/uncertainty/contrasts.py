@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
@@ -91,23 +92,34 @@ def read_sides(
     held_out: tuple[Any, Any] | None = None,
     rng: int = 0,
     drift: bool = True,
+    clusters: ArrayLike | None = None,
 ) -> Sides:
     """Intervals of bags of a pool X, and the errors that they share."""
     check_is_fitted(quantifier, "classes_")
     quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))
     read = quantifier.read(X)
     interval = predict_interval_bags(
-        quantifier, read, bags, level, method=method, target=target, held_out=held_out, rng=rng, drift=False
+        quantifier,
+        read,
+        bags,
+        level,
+        method=method,
+        target=target,
+        held_out=held_out,
+        rng=rng,
+        drift=False,
+        clusters=clusters,
     )
     learned = learned_errors(
         quantifier,
-        read.values,
+        read,
         bags,
         interval,
         method=method,
         target_is_bag=target == "bag",
         held_out=held_out,
         seed=rng,
+        clusters=clusters,
     )
     ends = (interval.lower, interval.upper)
     found = measure_drift(quantifier, read, bags, interval.estimate, ends, level) if drift else None

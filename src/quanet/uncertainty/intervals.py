@@ -22,11 +22,12 @@ from quanet.uncertainty.bootstrap import bootstrap_intervals
 from quanet.uncertainty.closed_form import closed_form_intervals, closed_form_of
 from quanet.uncertainty.conformal import conformal_intervals
 from quanet.uncertainty.control_variates import ControlVariates
+from quanet.uncertainty.evidence import Evidence
 from quanet.uncertainty.policy import NO_KIND, Method, Target, bootstrap_resamples, check_options, choose_kinds
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
 from quanet.uncertainty.sampling import sampling_sizes
-from quanet.uncertainty.widening import add_variance, combine_ends, drift_covariance, measure_drift, repetition
+from quanet.uncertainty.widening import add_variance, combine_ends, drift_covariance, measure_drift
 
 KINDS = {
     "conformal": conformal_intervals,
@@ -46,6 +47,7 @@ class IntervalOptions(TypedDict, total=False):
     resamples: int | None
     rng: int
     drift: bool
+    clusters: ArrayLike | None
 
 
 def predict_interval(
@@ -94,6 +96,10 @@ def predict_interval(
     drift : whether the interval includes drift (the default): instances that differ from the training data within a
         class, too. How far they differ is measured, and how much that may cost is learned by `fit` from parts of the
         training data (`quanet.drift.scale`). False assumes that only prevalences have changed.
+    clusters : (n,) names of the clusters of the instances, such as their authors. Instances of one cluster are no
+        independent draws from the source, so with ``target="source"`` the interval is wider, by as much as they are
+        alike in these data (`quanet.uncertainty.clusters`). With ``target="bag"`` it is not: these instances are all
+        that is asked about, and their classification errors count as independent.
 
     Returns
     -------
@@ -106,6 +112,11 @@ def predict_interval(
     has the state of each bag: "trusted", "widened", "refused" (with the number of labels that would settle it) or
     "unknown". The bags of one call share information about their distance, because that of a small bag is mostly noise.
     Drift that does not show in the instances, such as a new meaning of the labels, is not included.
+
+    Copies of an instance say what it says, and no more. They are found by content: texts that are equal up to case,
+    white space and addresses, and rows of numbers with decimals (`quanet.data.copies`). The interval is that of the
+    different instances; if that makes a difference, a note says so. Posteriors ("precomputed") do not identify
+    instances, so copies among them are not seen.
 
     A bag at distance D from the training data has a bias with variance :math:`v\, p\, (1 - p)`, that of a share counted
     in 1 / v labels, so its ends are Wilson's, too. `fit` learns the rate r; :math:`n_c` are training instances:
@@ -157,6 +168,7 @@ def predict_interval_bags(
     resamples: int | None = None,
     rng: int = 0,
     drift: bool = True,
+    clusters: ArrayLike | None = None,
 ) -> Interval:
     """Prevalences of bags of a pool X, with lower and upper ends.
 
@@ -170,6 +182,7 @@ def predict_interval_bags(
     bags : bags of the pool, with weights if instances have weights.
     level : probability that an interval contains the true prevalence.
     method, target, held_out, resamples, rng, drift : as in `predict_interval`.
+    clusters : of the instances of the pool, as in `predict_interval`.
 
     Returns
     -------
@@ -192,8 +205,9 @@ def predict_interval_bags(
     check_options(level, method, target)
     # The quantifier whose errors the intervals describe.
     described = unshrunk(quantifier) if held_out is not None else as_full_fit(quantifier)
-    choice = choose_kinds(quantifier, method, held_out_of(described, held_out), bags, level)
     read, k = quantifier.read(X), len(quantifier.classes_)
+    evidence = Evidence.of(read, bags, clusters, target_is_bag=target == "bag")
+    choice = choose_kinds(quantifier, method, held_out_of(described, held_out), evidence, level)
     inputs = read.values
     estimate = quantifier.aggregate_bags(quantifier.rows(inputs), bags)
     request = IntervalRequest(
@@ -202,16 +216,17 @@ def predict_interval_bags(
         bags=bags,
         positions=np.arange(len(bags)),
         estimate=estimate,
-        sizes=bags.effective_sizes,
+        sizes=evidence.sizes,
         held_out=choice.held_out,
         level=level,
         target_is_bag=target == "bag",
         resamples=resamples,
         seed=rng,
         held_out_from_fit=held_out is None,
+        evidence=evidence,
+        hashes=read.hashes,
     )
-    if bags.weights is not None:
-        request = replace(request, sizes=sampling_sizes(replace(request, quantifier=described)))
+    request = replace(request, sizes=sampling_sizes(replace(request, quantifier=described)))
     lower, upper = np.zeros_like(estimate), np.ones_like(estimate)
     covariance = np.broadcast_to(np.eye(k) / 4, (len(bags), k, k)).copy()
     for kind in sorted(set(choice.kinds.tolist()) - {NO_KIND}):
@@ -222,7 +237,7 @@ def predict_interval_bags(
         if kind in COMBINED_KINDS:
             part = with_control_variates(part)
         lower[positions], upper[positions], covariance[positions] = KINDS[kind](part)
-    lower, upper = _limit(lower, upper, estimate, quantifier.shrinkage_, repetition(bags, len(inputs)))
+    lower, upper = _limit(lower, upper, estimate, quantifier.shrinkage_)
     if bags.noise.any():
         lower, upper = add_variance(estimate, lower, upper, bags.noise, norm.ppf((1 + level) / 2))
         covariance = covariance + drift_covariance(estimate, bags.noise)
@@ -279,15 +294,10 @@ def with_control_variates(request: IntervalRequest) -> IntervalRequest:
 
 
 def _limit(
-    lower: FloatArray, upper: FloatArray, estimate: FloatArray, shrinkage: float, repeated: FloatArray
+    lower: FloatArray, upper: FloatArray, estimate: FloatArray, shrinkage: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends between 0 and 1 that contain the estimate, extended towards 0 and 1 by the shrinkage.
-
-    Intervals of bags with repeated instances are wider, by the root of `repeated` (b,).
-    """
+    """Ends between 0 and 1 that contain the estimate, extended towards 0 and 1 by the shrinkage."""
     lower = np.minimum(np.clip(lower, 0, 1), estimate)
     upper = np.maximum(np.clip(upper, 0, 1), estimate)
-    factor = np.sqrt(repeated)[:, None]
-    lower, upper = (np.clip(estimate + factor * (end - estimate), 0, 1) for end in (lower, upper))
     # If the classifier is not trusted, its errors on held-out instances are not trusted either.
     return lower - shrinkage * lower, upper + shrinkage * (1 - upper)

@@ -2,7 +2,7 @@
 
 With ``method="auto"`` a bag gets the first possible kind:
 
-1. One instance, or one with nearly all of the weight: no kind. The interval is 0 to 1.
+1. One instance, copies of one, one with nearly all of the weight, or one cluster: no kind. The interval is 0 to 1.
 2. Fewer than `SMALL_BAG` instances: "conformal", because formulas are approximations for many instances.
 3. "closed", if a formula exists; not for a `QuaNet`, because the formula ignores its choice between network and base.
 4. "conformal".
@@ -22,8 +22,7 @@ errors of bags above 1,024 instances   `conformal`: `MAX_SIZE`, `Errors.spread`
 a fallback without held-out instances  `bootstrap`: `BootstrapDraws.ends`
 use of maximum likelihood              `control_variates`; `intervals`: `COMBINED_KINDS`
 limits for every kind, weak classifiers  `intervals`: `_limit`
-repeated instances in a bag            `widening`: `repetition`
-weights of instances                   `sampling`: `sampling_sizes` instead of the size
+weights, copies and clusters           `sampling`: `sampling_sizes` instead of the size
 drift                                  `widening`: `combine_ends`; `quanet.drift.scale`
 =====================================  ================================================================
 """
@@ -34,25 +33,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.held_out import HeldOut
 from quanet.parameters import check_level, one_of
 from quanet.uncertainty.closed_form import closed_form_of
 from quanet.uncertainty.conformal import min_held_out
+from quanet.uncertainty.evidence import Evidence
 
 Method = Literal["auto", "conformal", "closed", "bootstrap", "bayes"]
 Target = Literal["bag", "source"]
 METHODS = ("auto", "conformal", "closed", "bootstrap", "bayes")
 TARGETS = ("bag", "source")
-NO_KIND = "none"  # of a bag of one instance
+NO_KIND = "none"  # of a bag of one instance or cluster
 SMALL_BAG = 20  # instances below which formulas are not reliable
 MIN_HELD_OUT = 2  # held-out instances per class, so that their variance can be computed
 TOTAL_RESAMPLES = 20_000  # of the bootstrap, over all bags
 MIN_RESAMPLES, MAX_RESAMPLES = 100, 1000  # per bag
-ONE_INSTANCE_NOTE = "one instance: any share is possible"
-ONE_WEIGHT_NOTE = "one instance has nearly all of the weight: any share is possible"
 UNKNOWN_BIAS_NOTE = "not enough held-out instances: the bias is unknown"
 ADVICE = "Pass labelled instances that it was not fitted to: held_out=(X, y)."
 
@@ -86,18 +83,21 @@ def check_options(level: float, method: str, target: str) -> None:
     one_of(*TARGETS).check("target", target)
 
 
-def choose_kinds(quantifier: Quantifier, method: str, held_out: HeldOut | None, bags: Bags, level: float) -> Choice:
+def choose_kinds(
+    quantifier: Quantifier, method: str, held_out: HeldOut | None, evidence: Evidence, level: float
+) -> Choice:
     """The kind of interval of every bag, from its effective size and the held-out instances."""
-    sizes = bags.effective_sizes
+    sizes = evidence.sizes
     held_out = _usable_held_out(quantifier, method, held_out, level)
     kinds = np.full(len(sizes), NO_KIND, dtype="<U9")
     kinds[sizes > 1] = method if method != "auto" else _first_possible(quantifier, held_out, level, small=False)
     small = (sizes > 1) & (sizes < SMALL_BAG)
     if method == "auto" and small.any():
         kinds[small] = _first_possible(quantifier, held_out, level, small=True)
-    notes = np.full(len(sizes), "" if held_out is not None else UNKNOWN_BIAS_NOTE, dtype=object)
-    notes[sizes == 1] = ONE_WEIGHT_NOTE
-    notes[bags.sizes == 1] = ONE_INSTANCE_NOTE
+    notes = evidence.notes.copy()
+    if held_out is None:
+        known = sizes > 1
+        notes[known] = [f"{UNKNOWN_BIAS_NOTE}; {note}" if note else UNKNOWN_BIAS_NOTE for note in notes[known]]
     return Choice(kinds, held_out, notes)
 
 

@@ -29,6 +29,7 @@ from quanet.errors import QuanetWarning
 from quanet.held_out import HeldOut
 from quanet.methods.solvers import maximum_likelihood
 from quanet.simplex import encode, smooth
+from quanet.uncertainty.evidence import Evidence
 
 T = TypeVar("T")
 Ends = tuple[FloatArray, FloatArray, FloatArray]  # lower and upper ends (b, k), covariances (b, k, k)
@@ -54,6 +55,8 @@ class IntervalRequest:
     resamples : draws per bag of the bootstrap; None for other kinds.
     seed : of random draws.
     held_out_from_fit : whether the held-out instances are those kept by fit; results are then cached.
+    evidence : of the bags: copies and clusters; None if there are none.
+    hashes : of the instances of the pool, as in `Inputs`.
     """
 
     quantifier: Quantifier
@@ -68,6 +71,8 @@ class IntervalRequest:
     resamples: int | None
     seed: int
     held_out_from_fit: bool
+    evidence: Evidence | None = None
+    hashes: Any = None
 
     @property
     def z(self) -> float:

@@ -1,4 +1,7 @@
-r"""The sampling error of bags with weights: how many instances of equal weight would have the same error.
+r"""The sampling error of bags: how many different, independent instances of equal weight would have the same error.
+
+Copies and clusters divide this number by the factors by which they increase the variance (`quanet.data.copies`,
+`clusters`). Weights change it as follows.
 
 The error of a share of weights is a weighted mean of the errors of the instances. If these vary by :math:`S_c` in class
 c, and :math:`q_c` is the share of class c among the *squared* weights, its variance is
@@ -14,13 +17,26 @@ import numpy as np
 from quanet.arrays import IntArray
 from quanet.bags import Bags
 from quanet.uncertainty.closed_form import score_covariance
+from quanet.uncertainty.clusters import cluster_factors
 from quanet.uncertainty.relearning import IntervalRequest
 
-FEWEST = 2  # instances, so that a bag with weights never counts as a single instance
+FEWEST = 2  # instances, so that a bag with weights, copies or clusters never counts as a single instance
 
 
 def sampling_sizes(request: IntervalRequest) -> IntArray:
-    """(b,) number of instances of equal weight whose estimate has the same sampling error as that of each bag.
+    """(b,) number of different instances of equal weight whose estimate has the same sampling error as each bag's."""
+    sizes, evidence = _weighted_sizes(request), request.evidence
+    if evidence is None:
+        return sizes
+    factor = evidence.copies.factor
+    if evidence.clusters is not None:
+        factor = factor * cluster_factors(request, evidence.clusters)
+    fewer = np.where(sizes > FEWEST, np.maximum(np.rint(sizes / factor), FEWEST), sizes)
+    return np.where(factor == 1, sizes, fewer).astype(np.intp)
+
+
+def _weighted_sizes(request: IntervalRequest) -> IntArray:
+    """(b,) number of instances of equal weight with the same sampling error as each bag.
 
     Shares of classes among squared weights, and how errors vary in each class, come from maximum likelihood.
     """

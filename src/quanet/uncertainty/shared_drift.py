@@ -46,9 +46,9 @@ def drift_correlation(
         return correlation
     rows, columns = np.triu_indices(g, 1)
     first, second = members[:, rows].ravel(), members[:, columns].ravel()
-    means = BagMeans.of(descriptions, bags)
+    means = BagMeans.of(descriptions, bags, inputs.hashes)
     found = scale.profile.compare_pairs(means, first, second)
-    least = scale.profile.compare(BagMeans.of(descriptions, Bags([bags.flat]))).deviations[0]
+    least = scale.profile.compare(BagMeans.of(descriptions, Bags([bags.flat]), inputs.hashes)).deviations[0]
     apart = share_between(found.distances, found.deviations, float(least))
     known = np.isfinite(drift.variance)
     total, distances = (np.where(known, values, 0.0) for values in (drift.variance, drift.distance))

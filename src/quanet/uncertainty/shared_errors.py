@@ -25,16 +25,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
+from quanet.data.instances import Inputs
 from quanet.errors import QuanetWarning
 from quanet.held_out import HeldOut
 from quanet.simplex import smooth
 from quanet.uncertainty.closed_form import closed_form_of, constrained_inverse, evenly_spaced, likelihoods_of
 from quanet.uncertainty.conformal import calibrations_of
 from quanet.uncertainty.counted_bags import count_bags
+from quanet.uncertainty.evidence import Evidence
 from quanet.uncertainty.intervals import COMBINED_KINDS, with_control_variates
 from quanet.uncertainty.policy import choose_kinds
 from quanet.uncertainty.regions import Interval
@@ -74,7 +77,7 @@ class LearnedErrors:
 
 def learned_errors(
     quantifier: Quantifier,
-    inputs: FloatArray,
+    read: Inputs,
     bags: Bags,
     interval: Interval,
     *,
@@ -82,16 +85,18 @@ def learned_errors(
     target_is_bag: bool,
     held_out: tuple[Any, Any] | None,
     seed: int,
+    clusters: ArrayLike | None = None,
 ) -> LearnedErrors:
     """The errors of bags that come from what was learned from held-out instances.
 
     Parameters
     ----------
     quantifier : fitted.
-    inputs : (n, d) of the pool, as `Quantifier.read` returns them.
+    read : the pool, as `Quantifier.read` returns it.
     bags, interval : b bags of the pool, and their intervals without drift.
-    method, target_is_bag, held_out, seed : of the intervals, as in `predict_interval_bags`.
+    method, target_is_bag, held_out, seed, clusters : of the intervals, as in `predict_interval_bags`.
     """
+    inputs, evidence = read.values, Evidence.of(read, bags, clusters, target_is_bag=target_is_bag)
     estimate, level = interval.estimate, interval.level
     total = np.maximum(np.diagonal(interval.covariance, axis1=1, axis2=2), 1e-300)
     total = total[:, [1, 1]] if total.shape[1] == 2 else total  # numerically, two classes may differ a little
@@ -99,7 +104,7 @@ def learned_errors(
     known = held_out_of(described, held_out)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuanetWarning)  # the interval has already warned
-        choice = choose_kinds(quantifier, method, known, bags, level)
+        choice = choose_kinds(quantifier, method, known, evidence, level)
     whole = IntervalRequest(
         quantifier=described,
         inputs=inputs,
@@ -113,6 +118,8 @@ def learned_errors(
         resamples=None,
         seed=seed,
         held_out_from_fit=held_out is None,
+        evidence=evidence,
+        hashes=read.hashes,
     )
     sizes = sampling_sizes(whole)
     parts, centre, independent = [], estimate.copy(), np.ones_like(estimate)

@@ -22,7 +22,6 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
-from quanet.drift.profile import membership
 from quanet.drift.scale import NO_SCALE
 
 STATES = ("trusted", "widened", "refused", "unknown")
@@ -76,7 +75,7 @@ def measure_drift(
     scale, descriptions = quantifier.drift_, described(quantifier, inputs)
     if scale is None or descriptions is None:
         return _unknown_drift(unknown_reason(quantifier, inputs), estimate, ends)
-    return drift_at(quantifier, scale.compare(descriptions, bags)[1], estimate, ends, bags.sizes, level)
+    return drift_at(quantifier, scale.compare(descriptions, bags, inputs.hashes)[1], estimate, ends, bags.sizes, level)
 
 
 def drift_at(
@@ -188,18 +187,3 @@ def labels_needed(
     # The estimate counts like 1 / variance labels.
     more = needed - 1 / np.maximum(variance, 1e-12)
     return np.minimum(np.ceil(np.maximum(more, FEWEST_LABELS)), sizes).astype(np.intp)
-
-
-def repetition(bags: Bags, n: int) -> FloatArray:
-    """By how much repeated instances increase the variance of a bag's estimate, (b,): 1 if all are different.
-
-    An instance that is drawn twice is one piece of evidence, and its error counts twice. Weights are no repetition:
-    intervals use the effective size of a bag.
-    """
-    flat = bags.flat
-    # Groups of a file are in its order, which is seen without counting.
-    if bags.merged is not None or (flat[1:] > flat[:-1]).all() or np.bincount(flat, minlength=n).max() <= 1:
-        return np.ones(len(bags))
-    member = membership(bags, n)
-    factor = np.asarray(member.multiply(member).sum(axis=1), dtype=float).ravel() * bags.effective_sizes
-    return np.where(factor < 1 - 1e-9, 1.0, factor)  # effective sizes are rounded

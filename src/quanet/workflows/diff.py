@@ -220,15 +220,13 @@ def join_readings(readings: Sequence[GroupedInputs], names: Sequence[str]) -> Gr
         for first in range(second):
             _check_overlap(readings[first].instances, readings[second].instances, names[first], names[second])
     sizes = [len(one.instances) for one in readings]
-    described = [one.instances.descriptions for one in readings if one.instances.descriptions is not None]
-    values = np.concatenate([one.instances.values for one in readings])
     skipped: dict[str, int] = {}
     for one in readings:
         for reason, number in one.skipped.items():
             skipped[reason] = skipped.get(reason, 0) + number
     return replace(
         readings[0],
-        instances=Inputs(values, np.concatenate(described) if len(described) == len(readings) else None),
+        instances=Inputs.joined([one.instances for one in readings]),
         codes=np.repeat(np.arange(len(readings), dtype=np.int32), sizes),
         groups=[(name,) for name in names],
         skipped=skipped,

@@ -256,7 +256,8 @@ def _some_instances(reading: GroupedInputs) -> tuple[Inputs, FloatArray | None]:
         counts = reading.merged.counts.astype(float)
     bag = Bags(np.arange(len(values))[None], weights=None if reading.merged is None else counts)
     chosen = bag.unweighted(values, np.array([min(reading.total, LARGEST)])).flat
-    return Inputs(values[chosen]), None if weights is None else (weights / counts)[chosen]
+    hashes = None if reading.merged is not None else reading.instances.take(chosen).hashes
+    return Inputs(values[chosen], hashes=hashes), None if weights is None else (weights / counts)[chosen]
 
 
 def _diagnosis(

@@ -94,7 +94,7 @@ def read_source(
     reading.reasons = ("", inputs.lacking, "no group")
     if weight:
         reading.weights = np.concatenate([part.weights for part in parts if part.weights is not None])
-    reading.instances = _joined([part.inputs for part in parts if len(part.codes)])
+    reading.instances = Inputs.joined([part.inputs for part in parts if len(part.codes)])
     reading.merged = reading.all_rows = None
     return reading
 
@@ -110,12 +110,6 @@ def _read(reader: BatchReader, source: "TableSource") -> Iterator[tuple[BatchRow
     chunks: Any = source.chunks(reader.columns)
     with closing(chunks):
         yield from in_threads(read, ((at, reader.prepare(table, source)) for at, table in enumerate(chunks)))
-
-
-def _joined(parts: list[Inputs]) -> Inputs:
-    described = [part.descriptions for part in parts if part.descriptions is not None]
-    values = np.concatenate([part.values for part in parts])
-    return Inputs(values, np.concatenate(described) if described else None)
 
 
 def in_threads(function: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
