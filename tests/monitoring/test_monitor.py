@@ -1,5 +1,6 @@
 """The monitor: changes found soon, steady sources left alone, dates in any order, and saved whole."""
 
+from dataclasses import replace
 from datetime import date, datetime
 from functools import cache
 
@@ -312,6 +313,18 @@ def test_unequal_weights_widen_a_monitors_interval(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "monitor").history().lower, monitor.history().lower)
 
 
+def test_copies_in_a_batch_do_not_narrow_its_interval_or_raise_an_alarm():
+    source = Gaussians(distance=2)
+    quantifier = EMQ().fit(*source.draw([0.5, 0.5], 400, rng=0))
+    once, often = Monitor(quantifier), Monitor(quantifier)
+    for number, share in enumerate([0.3] * 3 + [0.45] * 3):
+        X = source.draw([1 - share, share], 40, rng=number)[0]
+        few, many = once.update(X), often.update(np.tile(X, (10, 1)))
+    np.testing.assert_allclose(many.upper - many.lower, few.upper - few.lower, rtol=0.15)
+    assert many.n == 400
+    assert many.alarm == few.alarm
+
+
 def test_rows_that_stand_for_several_instances_count_as_these():
     source = Gaussians(distance=3)
     quantifier = EMQ().fit(*source.draw([0.5, 0.5], 400, rng=0))
@@ -319,7 +332,8 @@ def test_rows_that_stand_for_several_instances_count_as_these():
     for number, share in enumerate([0.3] * 6 + [0.7] * 3):
         read = quantifier.read(source.draw([1 - share, share], 60, rng=number)[0])
         counts = np.arange(60) % 5 + 1
-        whole = every.update(read.take(np.repeat(np.arange(60), counts)))
+        alike = replace(read.take(np.repeat(np.arange(60), counts)), hashes=None)  # different instances, no copies
+        whole = every.update(alike)
         merged = Merged(counts, counts.astype(float), np.zeros(60))
         found = few.update(read, weights=counts, merged=merged)
         assert found.n == whole.n == counts.sum()

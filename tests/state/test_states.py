@@ -188,7 +188,7 @@ def test_a_group_has_the_finest_cells_that_are_few_enough(cap, seed):
     values = np.random.default_rng(seed).dirichlet(np.full(k, 0.3), size=200).astype(np.float32)
     groups = np.arange(200, dtype=np.int32) % 2
     rows = Layout(k, k, (1 / k,) * k, weighted=False, smooth=True)
-    kept = KeptRows.merged([KeptRows.of(rows, Rows(groups, values, None), 2)], cap)
+    kept = KeptRows.merged([KeptRows.of(rows, Rows(groups, values, np.zeros(200, dtype=np.uint32), None), 2)], cap)
     cells = lattice_cells(values)
     for group, level in enumerate(kept.levels.tolist()):
         of_group = cells[groups == group]
@@ -211,7 +211,7 @@ def test_rows_become_cells_block_by_block(quantifier, table, monkeypatch, weight
 def test_rows_with_equal_values_are_in_order_of_their_weights():
     rng = np.random.default_rng(9)
     values = np.repeat(rng.random((20, 2)).astype(np.float32), 5, axis=0)
-    rows = Rows(np.zeros(100, dtype=np.int32), values, rng.random(100))
+    rows = Rows(np.zeros(100, dtype=np.int32), values, np.zeros(100, dtype=np.uint32), rng.random(100))
     first, again = rows.in_order(), rows.take(rng.permutation(100)).in_order()
     assert np.array_equal(first.values, again.values)
     assert np.array_equal(first.weights, again.weights)
@@ -289,7 +289,7 @@ def test_a_file_is_complete_or_refused(quantifier, table, tmp_path, monkeypatch)
     monkeypatch.setattr(arrow_file, "VERSION", 1)
     save_state(state, path)
     monkeypatch.undo()
-    with pytest.raises(InvalidData, match=r"day\.arrow is a state of version 1; this quanet reads version 4\. Read"):
+    with pytest.raises(InvalidData, match=r"day\.arrow is a state of version 1; this quanet reads version 5\. Read"):
         load_state(path)
     with pytest.raises(InvalidData, match="is not a state"):
         from_bytes(b"text,label\n", "new.csv")

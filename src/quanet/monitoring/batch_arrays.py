@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, Merged
 from quanet.bags import Bags
+from quanet.data.copies import count_copies
 from quanet.data.duplicates import hash_numbers
 from quanet.data.instances import Inputs
 from quanet.drift.profile import GroupDescriptions
@@ -53,9 +54,10 @@ def check_size(rows: int, merged: Merged | None) -> int:
     return n
 
 
-def amounts_of(bag: Bags) -> tuple[float, int]:
-    """The weight of a batch, NaN if its instances have none, and its effective size."""
-    return np.nan if bag.exposure is None else float(bag.totals[0]), int(bag.effective_sizes[0])
+def amounts_of(bag: Bags, hashes: Any) -> tuple[float, int]:
+    """The weight of a batch, NaN if its instances have none, and its effective size; hashes as in `Inputs`."""
+    different = bag.effective_sizes[0] / count_copies(hashes, bag).factor[0]
+    return np.nan if bag.exposure is None else float(bag.totals[0]), max(round(float(different)), 1)
 
 
 def content_of(read: Inputs, weights: ArrayLike | None, merged: Merged | None) -> np.uint64:

@@ -93,7 +93,7 @@ class Monitor(BaseEstimator):
     distances_: FloatArray  # (t,) from the training data, as measured; NaN if unknown
     deviations_: FloatArray  # (t,) of the distances, by chance
     totals_: FloatArray  # (t,) weights; NaN if the instances have none
-    effective_: IntArray  # (t,) effective sizes; the sizes without weights
+    effective_: IntArray  # (t,) effective sizes, of different instances; the sizes without weights and copies
     contents_: NDArray[np.uint64]  # (t,) hashes of what was read of each batch; 0 if unknown
     received_: int  # number of batches, including discarded ones
     kind_: str  # kind of the dates: "order", "number" or "time"
@@ -155,7 +155,7 @@ class Monitor(BaseEstimator):
         spread, resamples = self._unit_variance(rows, bag)
         estimate = estimate_batch(self.quantifier, rows, bag)
         self.kind_ = kind
-        distance, amounts = measure_batch(self.quantifier, read, bag), batch_arrays.amounts_of(bag)
+        distance, amounts = measure_batch(self.quantifier, read, bag), batch_arrays.amounts_of(bag, read.hashes)
         content = batch_arrays.content_of(read, bag.weights, merged)
         batch_arrays.add_batch(self, at, n, estimate, spread, resamples, *distance, *amounts, content)
         return self._newest_estimate()

@@ -9,6 +9,7 @@ from typing import Any
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.files import replacing
+from quanet.state.copy_sums import CopySums
 from quanet.state.kept_rows import Cells, KeptRows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.layout import Layout
@@ -101,7 +102,8 @@ def _arrays(state: State) -> dict[str, Any]:
     """The arrays of a state, by name."""
     kept, texts = state.kept, state.texts
     arrays = {"levels": kept.levels, "sums": state.sums, "totals": state.totals}
-    for part, held in (("rows", kept.rows), ("cells", kept.cells), ("sampled", kept.sampled)):
+    parts: dict[str, Any] = {"rows": kept.rows, "cells": kept.cells, "sampled": kept.sampled, "copies": kept.copies}
+    for part, held in parts.items():
         arrays |= {f"{part}.{name}": getattr(held, name) for name in held.__slots__}
     if arrays["rows.weights"] is None:
         del arrays["rows.weights"]
@@ -118,15 +120,17 @@ def _state(table: Any, facts: dict[str, Any]) -> State:
         for name, shape in facts["shapes"].items()
     }
     names = [table.column(f"groups.{at}.{key.column}").chunk(0).values for at, key in enumerate(keys)]
-    rows = Rows(found["rows.groups"], found["rows.values"], found["rows.weights"] if layout.weighted else None)
+    weights = found["rows.weights"] if layout.weighted else None
+    rows = Rows(found["rows.groups"], found["rows.values"], found["rows.hashes"], weights)
     cells, sampled = (Cells(*(found[f"{part}.{name}"] for name in Cells.__slots__)) for part in ("cells", "sampled"))
+    copies = CopySums(found["copies.groups"], found["copies.sums"])
     texts = table.column("texts.texts").chunk(0).values
     return State(
         header=header,
         partitions=frozenset(facts["partitions"]),
         rows=facts["rows"],
         groups=_groups(names) if keys else ((),) * facts["groups"],
-        kept=KeptRows(layout, found["levels"], rows, cells, sampled),
+        kept=KeptRows(layout, found["levels"], rows, cells, sampled, copies),
         sums=found["sums"],
         totals=found["totals"],
         texts=KeptTexts(found["texts.hashes"], found["texts.groups"], texts, found["texts.descriptions"]),

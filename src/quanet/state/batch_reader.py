@@ -150,7 +150,7 @@ class BatchReader:
         # Methods with a closed form use posteriors alone: a QuaNet, too, if its network is not used.
         used = None if closed_form_of(self.quantifier) is None else len(self.quantifier.classes_)
         values: Any = read.values[:, :used].astype(np.float32)
-        return replace(rows, inputs=Inputs(values, few))
+        return replace(rows, inputs=Inputs(values, few, read.hashes))
 
     def _weights(self, table: "pd.DataFrame", used: BoolArray, source: Any) -> FloatArray:
         weights = weights_of(table[self.weight][used], source)
@@ -177,10 +177,15 @@ class BatchReader:
         found = rows.inputs.descriptions
         descriptions: NDArray[np.floating[Any]] = np.empty((len(values), 0)) if found is None else found
         texts = rows.instances if self.inputs.text else []
-        hashes, overlap = hash_texts(texts), TrainingOverlap(self.training)
+        content = rows.inputs.hashes
+        hashes, overlap = (
+            hash_texts(texts) if content is None else content[: len(texts)],
+            TrainingOverlap(self.training),
+        )
         overlap.add(hashes)
         columns = tuple(self.inputs.columns)
-        kept = Rows(rows.codes, np.hstack([values, own]), weights)
+        few = np.zeros(len(values), dtype=np.uint32) if content is None else content.astype(np.uint32)
+        kept = Rows(rows.codes, np.hstack([values, own]), few, weights)
         return State(
             header=StateHeader(self.model, self.keys, columns, self.weight or "", layout, descriptions.shape[1]),
             partitions=frozenset({partition}),

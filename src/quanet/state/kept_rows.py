@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.data.duplicates import Hashes, hash_numbers
+from quanet.state.copy_sums import CopySums
 from quanet.state.fixed_point import Int64
 from quanet.state.lattice import CELL_BITS, FINEST, Levels, coarser_cells, coarsest, common_levels, lattice_cells
 from quanet.state.layout import Layout
@@ -119,6 +120,7 @@ class KeptRows:
     rows : of groups at or below the cap.
     cells : of groups above the cap.
     sampled : groups of which a sample is kept, as one cell each, with the sums of their control variates.
+    copies : of groups above the cap.
     """
 
     layout: Layout
@@ -126,13 +128,14 @@ class KeptRows:
     rows: Rows
     cells: Cells
     sampled: Cells
+    copies: CopySums
 
     @classmethod
     def of(cls, layout: Layout, rows: Rows, groups: int) -> "KeptRows":
         """All rows of some groups."""
         none = rows.take(np.empty(0, dtype=np.intp))
         levels: Levels = np.full(groups, EXACT, dtype=np.int8)
-        return cls(layout, levels, rows, Cells.of(none, layout), whole_groups(none, layout))
+        return cls(layout, levels, rows, Cells.of(none, layout), whole_groups(none, layout), CopySums.none())
 
     def renumbered(self, numbers: IntArray, size: int) -> "KeptRows":
         """The same rows with other numbers (g,) of the groups, below `size`."""
@@ -143,7 +146,8 @@ class KeptRows:
         few, cells = numbers.astype(np.int32), self.cells
         rows = replace(self.rows, groups=few[self.rows.groups])
         cells = replace(cells, groups=few[cells.groups], keys=self.at_levels(levels[numbers]))
-        return KeptRows(self.layout, levels, rows, cells, replace(self.sampled, groups=few[self.sampled.groups]))
+        sampled = replace(self.sampled, groups=few[self.sampled.groups])
+        return KeptRows(self.layout, levels, rows, cells, sampled, self.copies.renumbered(numbers))
 
     def at_levels(self, levels: Levels) -> Hashes:
         """The keys of the cells at coarser levels (g,) of their groups."""
@@ -163,19 +167,20 @@ class KeptRows:
         over = cls.above(parts, cap)
         if not over.any():
             rows = Rows.concatenate([part.rows for part in parts])
-            return cls(layout, levels, rows, parts[0].cells, parts[0].sampled)
+            return cls(layout, levels, rows, parts[0].cells, parts[0].sampled, CopySums.none())
         levels = np.where(over, np.maximum(levels, FINEST), levels).astype(np.int8)
         above = [part.rows.take(over[part.rows.groups]) for part in parts]
+        copies = CopySums.united([part.copies for part in parts], above, layout, layout.copy_sums(len(over)))
         fresh = [replace(parts[0], cells=Cells.of(one, layout)) for one in above if len(one.groups)]
         at_levels = [replace(part.cells, keys=part.at_levels(levels)) for part in (*parts, *fresh)]
         cells = Cells.united(at_levels, joined=has_cells)
         del fresh, at_levels
         rows = Rows.concatenate([part.rows.take(~over[part.rows.groups]) for part in parts])
         if has_cells:
-            return cls(layout, levels, rows, cells, parts[0].sampled).coarsened(cap)
+            return cls(layout, levels, rows, cells, parts[0].sampled, copies).coarsened(cap)
         whole = [whole_groups(one, layout) for one in above if len(one.groups)]
         sampled = Cells.united([*whole, *(part.sampled for part in parts)], joined=True)
-        return cls(layout, levels, rows, cells, sampled).smallest(cap)
+        return cls(layout, levels, rows, cells, sampled, copies).smallest(cap)
 
     def bounded(self, cap: int) -> "KeptRows":
         """The same with at most `cap` rows of each group: some rows at a time, because cells need more memory."""
@@ -216,7 +221,9 @@ class KeptRows:
     def in_order(self) -> "KeptRows":
         """The same, in an order that follows from the rows alone."""
         cells = Cells.united([self.cells], joined=self.layout.has_cells)
-        return replace(self, rows=self.rows.in_order(), cells=cells, sampled=Cells.united([self.sampled], joined=True))
+        sampled = Cells.united([self.sampled], joined=True)
+        copies = CopySums.united([self.copies], [], self.layout, self.layout.copy_sums(len(self.levels)))
+        return replace(self, rows=self.rows.in_order(), cells=cells, sampled=sampled, copies=copies)
 
 
 def whole_groups(rows: Rows, layout: Layout) -> Cells:

@@ -20,6 +20,8 @@ SAMPLED_ROWS, ALL_SAMPLED_BYTES = 2**15, 2**31
 OF_ROW = 24  # bytes of a row of a sample, besides its numbers
 MOST_CONTROLS = 2**25  # control variates of the sample of a group, which a reader computes at once
 FEW_CLASSES = 2  # whose posteriors are kept as cells; a lattice of more classes would be too coarse
+# Sums by content, of a group above the cap and of all groups: with 64, copies are seen that halve the effective size.
+MOST_SUMS, FEWEST_SUMS, ALL_SUMS = 2**14, 2**6, 2**22
 MOST_SQUARED = 5  # classes of which products of posteriors are summed for methods without likelihoods
 
 
@@ -89,6 +91,18 @@ class Layout:
             return int(np.clip(every // groups, least, MOST_ROWS))
         every, most = ALL_SAMPLED_BYTES // (4 * self.inputs + OF_ROW), MOST_CONTROLS // max(self.controls, 1)
         return int(min(max(min(every // groups, most), SAMPLED_ROWS), MOST_ROWS))
+
+    def copy_sums(self, groups: int) -> int:
+        """How many sums by content are kept of each of so many groups above the cap: a power of two.
+
+        Examples
+        --------
+        >>> smooth = Layout(2, 2, (0.5, 0.5), weighted=False, smooth=True)
+        >>> [smooth.copy_sums(groups) for groups in (1, 1000, 100_000)]
+        [16384, 4096, 64]
+        """
+        many = ALL_SUMS // (max(groups, 1) * self.totals.limbs)
+        return int(np.clip(2 ** (max(many, 1).bit_length() - 1), FEWEST_SUMS, MOST_SUMS))
 
     @property
     def controls(self) -> int:

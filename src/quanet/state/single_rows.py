@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
+from quanet.data.copies import Short
 from quanet.data.duplicates import Hashes, hash_numbers
 
 SORTED = 2**19  # rows that are sorted or counted at a time
@@ -15,15 +16,25 @@ MOST_BLOCKS = 16  # to sort: all rows are searched for those of each block
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows (n, d) of single instances, with their groups (n,) and weights (n,); None if all count alike."""
+    """Rows of single instances.
+
+    Attributes
+    ----------
+    groups : (n,).
+    values : (n, d).
+    hashes : (n,) the lower half of the hash of the content, 0 if unknown (`quanet.data.copies`).
+    weights : (n,); None if all count alike.
+    """
 
     groups: NDArray[np.int32]
     values: NDArray[np.float32]
+    hashes: Short
     weights: FloatArray | None
 
     def take(self, chosen: IntArray | BoolArray | slice) -> "Rows":
         """Some of the rows."""
-        return Rows(self.groups[chosen], self.values[chosen], None if self.weights is None else self.weights[chosen])
+        weights = None if self.weights is None else self.weights[chosen]
+        return Rows(self.groups[chosen], self.values[chosen], self.hashes[chosen], weights)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Rows"]) -> "Rows":
@@ -35,6 +46,7 @@ class Rows:
         return cls(
             np.concatenate([part.groups for part in parts]),
             np.concatenate([part.values for part in parts]),
+            np.concatenate([part.hashes for part in parts]),
             np.concatenate(weights) if weights else None,
         )
 
@@ -55,16 +67,17 @@ class Rows:
         # Some groups at a time, because a sort needs several times the memory of its rows.
         counts = self.counts(int(self.groups.max()) + 1)
         groups = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        values, weights = np.empty_like(self.values), None if self.weights is None else np.empty_like(self.weights)
+        values, hashes = np.empty_like(self.values), np.empty_like(self.hashes)
+        weights = None if self.weights is None else np.empty_like(self.weights)
         starts = np.cumsum(counts) - counts
         firsts = np.flatnonzero(np.diff(starts // max(SORTED, n // MOST_BLOCKS), prepend=-1)).tolist()
         for first, last in zip(firsts, [*firsts[1:], len(counts)], strict=True):
             part = self.take(np.flatnonzero((self.groups >= first) & (self.groups < last)))
             order, places = part.order(), slice(starts[first], starts[first] + len(part.groups))
-            values[places] = part.values[order]
+            values[places], hashes[places] = part.values[order], part.hashes[order]
             if weights is not None and part.weights is not None:
                 weights[places] = part.weights[order]
-        return Rows(groups, values, weights)
+        return Rows(groups, values, hashes, weights)
 
     def order(self) -> IntArray:
         """The positions (n,) of the rows in the order of `in_order`."""
@@ -74,7 +87,7 @@ class Rows:
         if self._equal(order[ties], order[ties + 1]):
             return order
         weights = () if self.weights is None else (self.weights,)
-        return np.lexsort((*weights, self.values[:, 0], hash_numbers(self.values), self.groups))
+        return np.lexsort((*weights, self.hashes, self.values[:, 0], hash_numbers(self.values), self.groups))
 
     def is_in_order(self) -> bool:
         """Whether `in_order` would change nothing."""
@@ -92,6 +105,5 @@ class Rows:
         return keys
 
     def _equal(self, some: IntArray, others: IntArray) -> bool:
-        return np.array_equal(self.values[some], self.values[others]) and (
-            self.weights is None or np.array_equal(self.weights[some], self.weights[others])
-        )
+        arrays = [self.values, self.hashes, *(() if self.weights is None else (self.weights,))]
+        return all(np.array_equal(array[some], array[others]) for array in arrays)

@@ -20,7 +20,7 @@ from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import KeptTexts
 from quanet.state.layout import Layout
 
-VERSION = 4  # of the format
+VERSION = 5  # of the format
 MOST_LABELS = 10_000  # different labels that are counted
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from quanet.arrays import FloatArray, Merged
 from quanet.base import Quantifier
+from quanet.data.copies import GroupHashes
 from quanet.data.instances import Inputs
 from quanet.data.periods import Codes, group_order
 from quanet.diagnostics.contents import SomeTexts
@@ -63,13 +64,13 @@ def _in_order(state: State) -> State:
 def _grouped(state: State, quantifier: Quantifier) -> GroupedInputs:
     """The instances of a state with rows in order."""
     kept = state.kept
-    values, codes, weights, merged = _as_rows(kept, quantifier)
+    values, codes, hashes, weights, merged = _as_rows(kept, quantifier)
     weighted, texts = kept.layout.weighted, state.texts
     words = UnknownWords(classifier_of(quantifier))
     some = texts.strings()
     words.add(some)
     return GroupedInputs(
-        Inputs(values, _descriptions(state, codes)),
+        Inputs(values, _descriptions(state, codes), hashes),
         codes,
         list(state.groups),
         dict(state.skipped),
@@ -84,12 +85,12 @@ def _grouped(state: State, quantifier: Quantifier) -> GroupedInputs:
     )
 
 
-def _as_rows(kept: KeptRows, quantifier: Quantifier) -> tuple[Any, Codes, FloatArray | None, Merged | None]:
-    """Values (n, d), groups (n,) and weights (n,) of rows and cells, and how many instances each stands for."""
+def _as_rows(kept: KeptRows, quantifier: Quantifier) -> tuple[Any, Codes, Any, FloatArray | None, Merged | None]:
+    """Values (n, d), groups, hashes and weights (n,) of rows and cells, and how many instances each stands for."""
     rows, cells, layout = kept.rows, kept.cells, kept.layout
     inputs = rows.values[:, : layout.inputs]
     if not len(cells.groups):
-        return inputs, rows.groups, rows.weights, None
+        return inputs, rows.groups, rows.hashes, rows.weights, None
     totals, means = cells.floats(layout), cells.means(layout)
     instances, noise = cells.counts, np.zeros(len(cells.groups))
     if not layout.has_cells:
@@ -106,7 +107,9 @@ def _as_rows(kept: KeptRows, quantifier: Quantifier) -> tuple[Any, Codes, FloatA
         squares=np.concatenate([alone**2, totals[:, 1]])[order],
         noise=np.concatenate([0 * ones, noise])[order],
     )
-    return np.concatenate([inputs, means])[order], groups[order], weights, merged
+    codes, every = groups[order], np.append(rows.hashes, np.zeros(len(cells.groups), dtype=np.uint32))[order]
+    hashes = GroupHashes(codes, every, kept.copies.groups, layout.totals.floats(kept.copies.sums))
+    return np.concatenate([inputs, means])[order], codes, hashes, weights, merged
 
 
 def _descriptions(state: State, codes: Codes) -> GroupDescriptions | None:

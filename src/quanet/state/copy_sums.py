@@ -1,0 +1,75 @@
+"""How much copies there are in groups above the cap, whose rows are not kept: sums by the hash of the content.
+
+Each group has m sums of weights with a sign; a hash decides the sum and the sign (`quanet.data.copies.content_sums`).
+The squares of the sums estimate the sum of the squared weights of the different contents, with a relative standard
+deviation of the root of 2 / m, so that one content that occurs very often is never missed. The sums are integers, so
+they depend neither on the order of rows nor on partitions. Half as many sums are the sums of pairs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quanet.arrays import IntArray
+from quanet.data.copies import content_sums
+from quanet.state.fixed_point import Int64, add_by
+from quanet.state.layout import Layout
+from quanet.state.single_rows import Rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopySums:
+    """Sums of s groups.
+
+    Attributes
+    ----------
+    groups : (s,) ascending.
+    sums : (s, m + 1, limbs) of the weights with a sign; last, of the squared weights of instances without a hash.
+    """
+
+    groups: NDArray[np.int32]
+    sums: Int64
+
+    @classmethod
+    def none(cls) -> "CopySums":
+        """No groups."""
+        return cls(np.empty(0, dtype=np.int32), np.empty((0, 1, 1), dtype=np.int64))
+
+    @classmethod
+    def united(cls, parts: Sequence["CopySums"], rows: Sequence[Rows], layout: Layout, m: int) -> "CopySums":
+        """The sums of several parts and of rows, with at most m sums for each group; m is a power of two."""
+        parts = [part for part in parts if len(part.groups)]
+        rows = [part for part in rows if len(part.groups)]
+        if not parts and not rows:
+            return cls.none()
+        m = min([m, *(part.sums.shape[1] - 1 for part in parts)])
+        groups = np.unique(np.concatenate([*(part.groups for part in parts), *(part.groups for part in rows)]))
+        sums = np.zeros((len(groups), m + 1, layout.totals.limbs), dtype=np.int64)
+        for part in parts:
+            places = np.searchsorted(groups, part.groups)
+            if len(np.unique(part.groups)) == len(part.groups):
+                sums[places] += part._folded(m)
+            else:
+                np.add.at(sums, places, part._folded(m))
+        flat = sums.reshape(-1, layout.totals.limbs)
+        for one in rows:
+            weights = np.ones(len(one.groups)) if one.weights is None else one.weights
+            at, values = content_sums(one.hashes, weights, m)
+            places = np.searchsorted(groups, one.groups) * (m + 1) + at
+            used, compact = np.unique(places, return_inverse=True)
+            flat[used] += add_by(compact, layout.totals.write(values), len(used))
+        return cls(groups, sums)
+
+    def _folded(self, m: int) -> Int64:
+        """Fewer sums: those whose hashes now have the same lowest bits together."""
+        s, size, limbs = self.sums.shape
+        if size == m + 1:
+            return self.sums
+        folded: Int64 = self.sums[:, :-1].reshape(s, -1, m, limbs).sum(axis=1)
+        return np.concatenate([folded, self.sums[:, -1:]], axis=1)
+
+    def renumbered(self, numbers: IntArray) -> "CopySums":
+        """The same sums with other numbers (g,) of the groups; several may get the same number."""
+        return replace(self, groups=numbers[self.groups].astype(np.int32))
