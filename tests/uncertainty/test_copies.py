@@ -130,3 +130,20 @@ def test_coverage_with_copies():
         found = quantifier.predict_interval(np.repeat(new, 4, axis=0), drift=False)
         hits += bool(found.contains([(truth == 0).mean(), (truth == 1).mean()]))
     assert 0.91 <= hits / 150 <= 0.99
+
+
+def test_a_diagnosis_names_copies_and_tests_without_them():
+    quantifier, new = fitted("EMQ"), SOURCE.draw([0.6, 0.4], 150, rng=3)[0] + [0.25, -0.25]
+    once, often = quanet.diagnose(quantifier, new), quanet.diagnose(quantifier, np.tile(new, (10, 1)))
+    assert "copies" not in [finding.name for finding in once]
+    assert often["copies"].sentence == (
+        "1,350 of 1,500 rows are copies of other rows; the interval is that of 150 different rows."
+    )
+    p = [one["prior shift"].numbers["p_value"] for one in (once, often)]
+    assert p[1] == pytest.approx(p[0], abs=0.1)
+
+
+def test_the_expected_accuracy_of_copies_is_not_more_certain():
+    once, often = (quanet.predict_accuracy(fitted("EMQ"), new) for new in (POOL[:100], np.tile(POOL[:100], (10, 1))))
+    width = [one.upper - one.lower for one in (once.accuracy, often.accuracy)]
+    assert width[1] == pytest.approx(width[0], rel=0.05)

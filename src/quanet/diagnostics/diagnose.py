@@ -12,9 +12,10 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import check_labels, check_posteriors
+from quanet.data.copies import count_copies
 from quanet.data.instances import Inputs, check_texts, is_text
 from quanet.diagnostics.contents import SomeTexts, contents_findings
-from quanet.diagnostics.exposure import weights_findings
+from quanet.diagnostics.exposure import copies_findings, weights_findings
 from quanet.diagnostics.findings import (
     Diagnosis,
     Evidence,
@@ -32,6 +33,7 @@ from quanet.diagnostics.text_drift import classifier_of, unknown_share, unknown_
 from quanet.errors import InvalidBags, InvalidData, QuanetWarning
 from quanet.parameters import check_level
 from quanet.simplex import count, encode
+from quanet.uncertainty.evidence import NOTED
 from quanet.uncertainty.intervals import predict_interval
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import held_out_of
@@ -71,6 +73,7 @@ def diagnose(
     sureness          Is the classifier as confident as expected? The entropy of its posteriors.
     words             For texts: does the classifier know their words?
     weights           Only with weights: do a few instances have most of the weight?
+    copies            Only if they matter: how many instances are copies of others?
     contents          Do the instances differ from the training data, and how many points may this cost? For texts with
                       words that are more frequent, and three examples (`quanet.drift.scale`).
     ================  ================================================================================================
@@ -126,6 +129,7 @@ def diagnose(
         texts = SomeTexts(check_texts(X), about, np.zeros(n, dtype=np.intp))
     if weights is not None:
         found += weights_findings(bag)
+    found += copies_findings(inputs, bag)
     return Diagnosis([*found, *words, *contents_findings(quantifier, inputs, interval, texts)])
 
 
@@ -152,10 +156,13 @@ def _check(
         return [*shrinkage_findings(quantifier), _not_checkable(quantifier)]
     k = len(quantifier.classes_)
     posteriors = check_posteriors(inputs.values[:, :k], k)
-    # As many instances as the effective size says, in proportion to their weights.
+    # As many instances as the effective size says, without copies and in proportion to their weights.
     sizes, tested = bag.effective_sizes, posteriors
-    if bag.weights is not None:
-        fewer = np.maximum(sizes * (1 - FEWER * (1 - sizes / bag.sizes)), MIN_INSTANCES).astype(np.intp)
+    copies = count_copies(inputs.hashes, bag).factor
+    if bag.weights is not None or copies[0] > 1 / (1 - NOTED):
+        unequal = FEWER * (1 - sizes / bag.sizes)
+        sizes = np.maximum(np.rint(sizes / copies), MIN_INSTANCES).astype(np.intp)
+        fewer = np.maximum(sizes * (1 - unequal), MIN_INSTANCES).astype(np.intp)
         posteriors, tested = (posteriors[bag.unweighted(posteriors, each).flat] for each in (sizes, fewer))
     case = Evidence(
         names=[str(name) for name in quantifier.classes_.tolist()],

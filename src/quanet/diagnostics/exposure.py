@@ -1,10 +1,13 @@
-"""Do a few instances have most of the weight? The finding "weights"."""
+"""How much a bag says: the findings "weights" (do a few instances have most of it?) and "copies"."""
 
 import numpy as np
 
 from quanet.arrays import BoolArray, IntArray
 from quanet.bags import Bags
+from quanet.data.copies import count_copies
+from quanet.data.instances import Inputs
 from quanet.diagnostics.findings import Finding
+from quanet.uncertainty.evidence import copies_notes
 
 FEW = 20  # instances; an estimate that depends on fewer is hardly an average
 NAMED = 3  # groups
@@ -66,3 +69,26 @@ def weights_findings(whole: Bags, groups: Bags | None = None, *, weight: str = "
         advice = f"Shares of the {what} depend on these few instances; the interval includes that. Check them by hand."
         return [Finding("weights", "warning", sentence, advice, numbers)]
     return [Finding("weights", "ok" if effective > n / 2 else "note", sentence, numbers=numbers)]
+
+
+def copies_findings(read: Inputs, whole: Bags, groups: Bags | None = None) -> list[Finding]:
+    """How many instances are copies of others, if that makes the interval noticeably wider; else empty.
+
+    Parameters
+    ----------
+    read : the instances as a quantifier has read them.
+    whole : one bag with all instances.
+    groups : the bags they are grouped into, if there are several.
+    """
+    found = count_copies(read.hashes, whole)
+    note = str(copies_notes(whole, found)[0])
+    numbers = {"copies": float(found.number[0]), "factor": float(found.factor[0])} if note else {}
+    sentences = [f"{note[0].upper()}{note[1:]}."] if note else []
+    if groups is not None:
+        notes = copies_notes(groups, count_copies(read.hashes, groups))
+        names = [str(name) for name in groups.labels[notes != ""].tolist()]
+        others = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        listed = f" ({', '.join(names[:NAMED])}{others})"
+        if names:
+            sentences.append(f"There are copies in {len(names):,} of {len(groups):,} groups{listed}.")
+    return [Finding("copies", "note", " ".join(sentences), numbers=numbers)] if sentences else []

@@ -23,6 +23,7 @@ from scipy.special import expit, logit
 from scipy.stats import t
 
 from quanet.bags import Bags
+from quanet.data.copies import count_copies
 from quanet.evaluation.label_errors import (
     LEAST,
     LabelErrors,
@@ -176,21 +177,22 @@ def predict_accuracy(
     if interval is None:
         interval = predict_interval_bags(chosen, inputs, whole, level, drift=drift, rng=rng).of_bag(0)
     k, n = known[0].k, int(whole.sizes[0])
-    bag = _read_bag(inputs.values, whole, k)
+    bag = _read_bag(inputs.values, whole, k, float(count_copies(inputs.hashes, whole).factor[0]))
     prevalences = _normalized(np.maximum(interval.estimate, 0.5 / n))
     table = expected_confusion(known[0], bag, prevalences)
     variance = _variance(known, bag, table, prevalences, interval.covariance)
     return _measures(table, variance, bag.size, level, chosen.classes_, n)
 
 
-def _read_bag(inputs: FloatArray, whole: Bags, k: int) -> ReadBag:
-    """The bag of all inputs (N, d), with as many of them as are used."""
+def _read_bag(inputs: FloatArray, whole: Bags, k: int, copies: float) -> ReadBag:
+    """The bag of all inputs (N, d), with as many of them as are used; `copies` is their factor (`BagCopies`)."""
     share = _normalized(whole.relative_weights)
     counted = np.asarray(np.bincount(inputs[:, :k].argmax(axis=1), weights=share, minlength=k), dtype=float)
     squares = share**2
     if whole.merged is not None and whole.weights is not None:
         largest = whole.weights.max()
         squares = whole.merged.squares / largest**2 / (whole.weights / largest).sum() ** 2
+    squares = squares * copies
     if len(inputs) > MAX_INSTANCES:
         inputs = inputs[whole.unweighted(inputs[:, :k], np.array([MAX_INSTANCES])).flat]
         share = np.full(MAX_INSTANCES, 1 / MAX_INSTANCES)

@@ -9,11 +9,12 @@ import numpy as np
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
+from quanet.data.copies import count_copies
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
 from quanet.diagnostics.contents import contents_findings
 from quanet.diagnostics.diagnose import diagnose, quiet_interval
-from quanet.diagnostics.exposure import weights_findings
+from quanet.diagnostics.exposure import copies_findings, weights_findings
 from quanet.diagnostics.findings import WIDE, Diagnosis, Finding, shrinkage_findings, zero_shares
 from quanet.diagnostics.text_drift import training_overlap_findings, unknown_words_finding
 from quanet.engines.processes import return_memory
@@ -243,6 +244,7 @@ def diagnose_reading(
     texts = reading.some_texts
     if reading.weights is not None:
         findings += weights_findings(reading.whole(), bags, weight=reading.weight)
+    findings += copies_findings(reading.instances, reading.whole(), bags)
     findings += contents_findings(quantifier, reading.instances, interval, texts, bags=bags, groups=groups)
     return Diagnosis(findings)
 
@@ -252,11 +254,14 @@ def _some_instances(reading: GroupedInputs) -> tuple[Inputs, FloatArray | None]:
     if reading.merged is None and reading.total <= LARGEST:
         return reading.instances, reading.weights
     values, weights, counts = reading.instances.values, reading.weights, np.ones(len(reading.codes))
+    given = reading.instances.hashes
     if reading.merged is not None:
         counts = reading.merged.counts.astype(float)
-    bag = Bags(np.arange(len(values))[None], weights=None if reading.merged is None else counts)
-    chosen = bag.unweighted(values, np.array([min(reading.total, LARGEST)])).flat
-    hashes = None if reading.merged is not None else reading.instances.take(chosen).hashes
+    bag, most = Bags(np.arange(len(values))[None], weights=None if reading.merged is None else counts), reading.total
+    if reading.merged is not None:  # without rows, copies are not known one by one
+        most = max(round(most / float(count_copies(given, reading.whole()).factor[0])), 2)
+    chosen = bag.unweighted(values, np.array([min(most, LARGEST)])).flat
+    hashes = None if reading.merged is not None or given is None else given[chosen]
     return Inputs(values[chosen], hashes=hashes), None if weights is None else (weights / counts)[chosen]
 
 
@@ -267,6 +272,6 @@ def _diagnosis(
         # Drift and weights are reported separately, with words and groups.
         without = replace(interval, drift=None)
         found = diagnose(quantifier, instances, weights=weights, interval=without, level=level, random_state=seed)
-        return [finding for finding in found if finding.name != "weights"]
+        return [finding for finding in found if finding.name not in ("weights", "copies")]
     except InvalidData as error:  # too few instances, here or in the training data
         return [*shrinkage_findings(quantifier), Finding("diagnosis", "note", f"Not checked: {error}")]
