@@ -6,6 +6,7 @@ import pytest
 
 from .conftest import draw
 from .test_fit import one_line
+from .test_predict import by_authors
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +91,15 @@ def test_a_part_is_not_compared_with_the_whole(call, model, years, tmp_path):
     code, _, err = call("diff", model, years / "2016.csv", "part.csv", "-q")
     assert code == 1
     assert "All rows of part also occur in 2016" in one_line(err)
+
+
+def test_clusters_widen_the_difference(call, model, tmp_path):
+    for name, share in (("a", 0.3), ("b", 0.6)):
+        by_authors(tmp_path / f"{name}.csv", share, 20, seed=800)
+    words = ("diff", model, tmp_path / "a.csv", tmp_path / "b.csv", "-q", "--no-drift")
+    plain, clustered = (
+        json.loads(call(*words, *more)[1])["comparisons"][0]["classes"]["positive"]
+        for more in ((), ("--cluster", "author"))
+    )
+    assert plain["difference"] == clustered["difference"]
+    assert clustered["upper"] - clustered["lower"] > 1.5 * (plain["upper"] - plain["lower"])

@@ -252,3 +252,61 @@ def test_ctrl_c_leaves_nothing(call, model, files, monkeypatch, tmp_path, place,
     code, out, err = call("predict", model, files / "new.csv", "-o", "shares.csv", "-q")
     assert (code, out, err) == (130, "", "Stopped.\n")
     assert not list(tmp_path.iterdir())
+
+
+def by_authors(path, share, authors, seed):
+    """Reviews of authors who write five each, all positive or all negative."""
+    positive = round(share * authors)
+    texts = [draw(float(at < positive), 5, seed + at)[0] for at in range(authors)]
+    rows = [(text, f"author {at}") for at, of_author in enumerate(texts) for text in of_author]
+    pd.DataFrame(rows, columns=["review", "author"]).to_csv(path, index=False)
+
+
+def test_clusters_widen_intervals_of_the_source(call, model, tmp_path):
+    by_authors(tmp_path / "new.csv", 0.4, 30, seed=500)
+    words = ("predict", model, tmp_path / "new.csv", "-q", "--no-drift")
+    plain, clustered = (json.loads(call(*words, *more)[1]) for more in ((), ("--cluster", "author")))
+    width = [one["total"]["classes"]["positive"] for one in (plain, clustered)]
+    assert width[0]["estimate"] == width[1]["estimate"]
+    assert width[1]["upper"] - width[1]["lower"] > 2 * (width[0]["upper"] - width[0]["lower"])
+    code, out, _ = call(*words, "--cluster", "author", "--format", "html")
+    assert "clusters by author" in out
+    assert "intervals are those of their source" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--save-state", "s.arrow"), "--cluster reads all rows in this process. Leave out --save-state"),
+        (("--engine", "ray"), "Leave out --engine"),
+        (("--workers", "2"), "Leave out --workers"),
+    ],
+)
+def test_clusters_need_all_rows(call, model, files, more, message):
+    code, _, err = call("predict", model, files / "new.csv", "--cluster", "product", *more)
+    assert code == 2
+    assert message in " ".join(err.replace("│", " ").split())
+
+
+def test_an_empty_cluster_is_an_error_that_names_the_row(call, model, tmp_path):
+    by_authors(tmp_path / "new.csv", 0.4, 4, seed=600)
+    table = pd.read_csv(tmp_path / "new.csv")
+    table.loc[2, "author"] = None
+    table.to_csv(tmp_path / "new.csv", index=False)
+    code, _, err = call("predict", model, tmp_path / "new.csv", "--cluster", "author")
+    assert code == 1
+    assert "row 3" in one_line(err)
+    assert "column 'author' is empty" in one_line(err)
+
+
+def test_copies_in_a_file_are_named_and_do_not_narrow_the_interval(call, model, tmp_path):
+    texts = draw(0.4, 60, 700)[0]
+    for name, rows in (("once", texts), ("often", texts * 5)):
+        pd.DataFrame({"review": rows}).to_csv(tmp_path / f"{name}.csv", index=False)
+    once, often = (json.loads(call("predict", model, tmp_path / f"{name}.csv", "-q")[1]) for name in ("once", "often"))
+    ends = [[one["total"]["classes"]["positive"][end] for end in ("lower", "upper")] for one in (once, often)]
+    assert ends[1] == pytest.approx(ends[0], abs=0.01)
+    (found,) = (one for one in often["diagnosis"] if one["name"] == "copies")
+    assert found["sentence"].startswith(
+        "240 of 300 rows are copies of other rows; the interval is that of 60 different"
+    )

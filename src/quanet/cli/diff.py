@@ -15,6 +15,7 @@ from quanet.cli.options import (
     OUTPUT,
     AnswerFormat,
     By,
+    Cluster,
     ComparisonTarget,
     DateFormat,
     Delimiter,
@@ -77,6 +78,7 @@ def diff(
     encoding: Encoding = "auto",
     delimiter: Delimiter = "auto",
     weight: Weight = None,
+    cluster: Cluster = None,
     level: Level = 0.95,
     seed: Seed = 0,
     target: ComparisonTarget = Target.source,
@@ -122,7 +124,7 @@ def diff(
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
-        columns: dict[str, Any] = {"text": text, "features": split_names(features), "weight": weight}
+        columns: dict[str, Any] = {"text": text, "features": split_names(features), "weight": weight, "cluster": cluster}
         text_form = {"encoding": encoding, "delimiter": delimiter}
         reading, name = _read(quantifier, facts, files, keys, date_format, columns, text_form)
         with progress("Comparing"):
@@ -184,11 +186,14 @@ def _read(
     readings = []
     for part in [files] if keys else [[one] for one in files]:
         source = TableSource(part, **text_form)
-        others = [*(key.column for key in keys), *([columns["weight"]] if columns["weight"] else [])]
+        weight, cluster = columns["weight"], columns["cluster"]
+        others = [*(key.column for key in keys), *(name for name in (weight, cluster) if name)]
         source.check(others)
         inputs = find_inputs(source, facts, columns["text"], columns["features"], exclude=others)
-        weight = columns["weight"]
-        readings.append(read_grouped(quantifier, source, inputs, keys, date_format, weight=weight, named=not keys))
+        found = read_grouped(
+            quantifier, source, inputs, keys, date_format, weight=weight, cluster=cluster, named=not keys
+        )
+        readings.append(found)
     if keys:
         return readings[0], source.name
     sides = side_names(files)

@@ -96,6 +96,7 @@ def read_grouped(
     missing: str = "no group",
     weight: str | None = None,
     label: str | None = None,
+    cluster: str | None = None,
     named: bool = False,
 ) -> "GroupedInputs":
     """The rows of a file as the model reads them, by group, with a note on how many there are.
@@ -104,15 +105,18 @@ def read_grouped(
     ----------
     quantifier, source, inputs, keys, date_format : as in `read_source`.
     missing : what the note calls rows without a group. Groups are counted unless they are labels ("no label").
-    weight, label : columns of weights, and of labels to count, if wanted.
+    weight, label, cluster : columns of weights, of labels to count, and of clusters, if wanted.
     named : whether the note begins with the name of the file.
     """
     from quanet.workflows.reading import read_source
 
-    source.check([*inputs.columns, *(key.column for key in keys), *([weight] if weight else [])])
+    others = [name for name in (weight, cluster) if name]
+    source.check([*inputs.columns, *(key.column for key in keys), *others])
     with progress(f"Reading {source.name}", source.size) as update:
         source.follow = update
-        reading = read_source(quantifier, source, inputs, keys=keys, form=date_format, weight=weight, label=label)
+        reading = read_source(
+            quantifier, source, inputs, keys=keys, form=date_format, weight=weight, label=label, cluster=cluster
+        )
     note_rows(reading, source.rows, f"{source.name}: " if named else "", missing=missing)
     return reading
 

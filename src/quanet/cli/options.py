@@ -151,6 +151,14 @@ Weight = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Rows with the same value, such as an author, are not independent: wider intervals, of their source.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 Names = Annotated[
     list[str] | None,
     typer.Option(

@@ -17,12 +17,13 @@ from quanet.cli.console import (
     write_report,
 )
 from quanet.cli.engine_options import Engine, EngineName, Workers, choose_engine
-from quanet.cli.model_folder import load_model, read_files
+from quanet.cli.model_folder import load_model, read_files, read_grouped
 from quanet.cli.options import (
     COLUMNS,
     OUTPUT,
     AnswerFormat,
     By,
+    Cluster,
     DateFormat,
     Delimiter,
     Encoding,
@@ -51,7 +52,9 @@ from quanet.errors import brief
 
 if TYPE_CHECKING:
     from quanet.data.class_names import ClassNames
+    from quanet.engines.reading_run import EngineChoice
     from quanet.state.grouped_inputs import GroupedInputs
+    from quanet.workflows.group_files import GroupFiles
 
 
 def predict(
@@ -68,6 +71,7 @@ def predict(
         ),
     ] = None,
     weight: Weight = None,
+    cluster: Cluster = None,
     date_format: DateFormat = None,
     encoding: Encoding = "auto",
     delimiter: Delimiter = "auto",
@@ -120,6 +124,8 @@ def predict(
 
     quanet predict model posts.csv --by date:month --weight views
 
+    quanet predict model reviews.csv --cluster author
+
     quanet predict model new.csv --by product --items items.parquet --keep id
 
     quanet predict model 's3://bucket/reviews/*.parquet' --by date:month --engine ray
@@ -141,6 +147,8 @@ def predict(
     check_state_file(save_state)
     check_outputs(output, items, save_state, plot=plot, report=report, force=force)
     keys, kept = parse_keys(by or []), split_names(keep)
+    if cluster is not None:
+        _check_cluster(engine, workers, save_state)
     choice = choose_engine(model, engine, workers)
     if items is not None:
         _check_items(items)
@@ -157,6 +165,7 @@ def predict(
             text=text,
             features=split_names(features),
             weight=weight,
+            cluster=cluster,
             date_format=date_format,
             encoding=encoding,
             delimiter=delimiter,
@@ -164,7 +173,7 @@ def predict(
         )
         if items is not None:
             check_items(data.tables("--items"), kept, [key.column for key in keys], quantifier.classes_)
-        reading = read_files(data, engine=choice, save=save_state)
+        reading = _read(data, choice, save_state, date_format)
         _warn_of_labels(reading, facts["class_names"], facts.get("label"))
         with progress("Estimating") as update, listening(training_progress(update)):
             shares = estimate_shares(
@@ -194,6 +203,32 @@ def predict(
     summary = summarize_shares(shares, settings=command_settings(), focus=show).with_bad_files(data.bad_files)
     write_report(summary, report)
     write_answer(summary, form, output)
+
+
+def _check_cluster(engine: EngineName, workers: int | None, save_state: Path | None) -> None:
+    """Clusters need all rows at once: neither engines nor states keep them."""
+    several = {"--engine": engine is not EngineName.local, "--workers": workers is not None}
+    for option in [name for name, given in (several | {"--save-state": save_state is not None}).items() if given]:
+        raise typer.BadParameter(
+            f"--cluster reads all rows in this process. Leave out {option}.", param_hint="--cluster"
+        )
+
+
+def _read(data: "GroupFiles", engine: "EngineChoice", save: Path | None, form: str | None) -> "GroupedInputs":
+    """The instances by group: from a state, or with every row if they have clusters."""
+    reader = data.reader
+    if reader.cluster is None:
+        return read_files(data, engine=engine, save=save)
+    return read_grouped(
+        reader.quantifier,
+        data.tables("--cluster"),
+        reader.inputs,
+        reader.keys,
+        form,
+        weight=reader.weight,
+        label=reader.label,
+        cluster=reader.cluster,
+    )
 
 
 def _check_items(path: Path) -> None:

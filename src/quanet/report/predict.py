@@ -126,6 +126,8 @@ def _facts(shares: Shares) -> tuple[tuple[str, str], ...]:
         small = int(shares.small.sum())
         few = f", {small:,} of them small" if small else ""
         facts.append((f"groups by {' and '.join(map(str, shares.keys))}{few}", f"{len(shares.groups):,}"))
+    if shares.cluster:
+        facts.append((f"clusters by {shares.cluster}", f"{shares.clusters:,}; intervals are those of their source"))
     facts.append(("confidence level", level_text(shares.total.level)))
     facts += [("worst finding", shares.diagnosis.severity)] if len(shares.diagnosis) else []
     facts += skipped_facts(shares.skipped)

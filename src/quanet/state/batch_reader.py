@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quanet.arrays import BoolArray, FloatArray
+from quanet.arrays import BoolArray, FloatArray, LabelArray
 from quanet.base import Quantifier
 from quanet.data.columns import label_names, weights_of
 from quanet.data.duplicates import hash_texts
-from quanet.data.instances import InputColumns, Inputs
+from quanet.data.instances import InputColumns, Inputs, has_no_value
 from quanet.data.periods import Codes, Groups, Key
 from quanet.diagnostics.text_drift import TrainingOverlap, training_hashes
 from quanet.errors import InvalidData
@@ -48,6 +48,7 @@ class BatchRows:
     left_out : (rows,) 0 for every row that is used; 1 without an instance, 2 without a group.
     labels : number of rows by label.
     inputs : what the quantifier reads, with the digits that are kept; empty before it has read them.
+    clusters : (n,) names of their clusters; None without clusters.
     """
 
     instances: Any
@@ -57,6 +58,7 @@ class BatchRows:
     left_out: NDArray[np.int8]
     labels: Counter[str]
     inputs: Inputs
+    clusters: LabelArray | None = None
 
 
 class BatchReader:
@@ -75,6 +77,7 @@ class BatchReader:
     label : a column whose values are counted.
     model : digest of the model (`persist.load.model_digest`).
     commas : what commas mean in columns of numbers (`quanet.data.decimals`). None: the source of a batch decides.
+    cluster : a column of clusters, such as authors. States do not keep them.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class BatchReader:
         label: str | None = None,
         model: str = "",
         commas: Mapping[str, str] | None = None,
+        cluster: str | None = None,
     ) -> None:
         self.quantifier = quantifier
         self.inputs = inputs
@@ -98,6 +102,7 @@ class BatchReader:
         self.label = label
         self.model = model
         self.commas = commas
+        self.cluster = cluster
         self.training = training_hashes(quantifier)
 
     @property
@@ -108,7 +113,7 @@ class BatchReader:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        others = [name for name in (self.label, self.weight) if name]
+        others = [name for name in (self.label, self.weight, self.cluster) if name]
         return list(dict.fromkeys([*self.inputs.columns, *(key.column for key in self.keys), *others]))
 
     def prepare(self, table: "pd.DataFrame", source: Any = None) -> BatchRows:
@@ -138,6 +143,7 @@ class BatchReader:
             left_out=left_out,
             labels=self._labels(table, source),
             inputs=Inputs(np.empty((0, 0), dtype=np.float32)),
+            clusters=self._clusters(table, used, source) if self.cluster else None,
         )
 
     def read(self, rows: BatchRows) -> BatchRows:
@@ -160,6 +166,16 @@ class BatchReader:
                 f"{LARGEST:g}. Divide the column by a number."
             )
         return weights
+
+    def _clusters(self, table: "pd.DataFrame", used: BoolArray, source: Any) -> LabelArray:
+        cells = table[self.cluster][used]
+        for row, name in zip(cells.index, cells, strict=True):
+            if has_no_value(name) or name == "":
+                raise InvalidData(
+                    f"{source.place(row)}: column {self.cluster!r} is empty. Give every row a cluster; a row that "
+                    "belongs to none is a cluster of its own."
+                )
+        return np.array([str(name) for name in cells], dtype=object)
 
     def _labels(self, table: "pd.DataFrame", source: Any) -> Counter[str]:
         names = label_names(table[self.label], source) if self.label else []

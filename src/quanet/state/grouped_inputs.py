@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quanet.arrays import FloatArray, IntArray, Merged
+from quanet.arrays import FloatArray, IntArray, LabelArray, Merged
 from quanet.bags import Bags
 from quanet.data.instances import Inputs
 from quanet.data.periods import Codes
@@ -30,6 +30,7 @@ class GroupedInputs:
     some_texts : a random selection of the texts.
     merged, merged_weights : if rows stand for several instances, how many, and the weight (n,) of all these.
     all_rows : the same instances as one group, if they are too many to be estimated once more.
+    clusters, cluster : (n,) names of the clusters of the instances, and of their column; None and "" without clusters.
     left_out : (rows,) 0 for every row that is an instance; else why not, a position in `reasons`.
     """
 
@@ -48,6 +49,8 @@ class GroupedInputs:
     merged: Merged | None = None
     merged_weights: FloatArray | None = None
     all_rows: "GroupedInputs | None" = None
+    clusters: LabelArray | None = None
+    cluster: str = ""
 
     @property
     def rows(self) -> IntArray:

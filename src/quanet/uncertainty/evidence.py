@@ -20,7 +20,7 @@ ONE_CLUSTER_NOTE = "all rows belong to one cluster: any share is possible"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class BagEvidence:
     """What b bags consist of.
 
     Attributes
@@ -39,7 +39,7 @@ class Evidence:
     notes: Any
 
     @classmethod
-    def of(cls, read: Inputs, bags: Bags, clusters: ArrayLike | None, *, target_is_bag: bool) -> "Evidence":
+    def of(cls, read: Inputs, bags: Bags, clusters: ArrayLike | None, *, target_is_bag: bool) -> "BagEvidence":
         """The evidence of bags of what a quantifier has read. Clusters do not matter for the bags themselves."""
         copies, plain = count_copies(read.hashes, bags), bags.effective_sizes
         codes = None if clusters is None else check_clusters(clusters, len(read))

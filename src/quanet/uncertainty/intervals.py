@@ -22,7 +22,7 @@ from quanet.uncertainty.bootstrap import bootstrap_intervals
 from quanet.uncertainty.closed_form import closed_form_intervals, closed_form_of
 from quanet.uncertainty.conformal import conformal_intervals
 from quanet.uncertainty.control_variates import ControlVariates
-from quanet.uncertainty.evidence import Evidence
+from quanet.uncertainty.evidence import BagEvidence
 from quanet.uncertainty.policy import NO_KIND, Method, Target, bootstrap_resamples, check_options, choose_kinds
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
@@ -206,7 +206,7 @@ def predict_interval_bags(
     # The quantifier whose errors the intervals describe.
     described = unshrunk(quantifier) if held_out is not None else as_full_fit(quantifier)
     read, k = quantifier.read(X), len(quantifier.classes_)
-    evidence = Evidence.of(read, bags, clusters, target_is_bag=target == "bag")
+    evidence = BagEvidence.of(read, bags, clusters, target_is_bag=target == "bag")
     choice = choose_kinds(quantifier, method, held_out_of(described, held_out), evidence, level)
     inputs = read.values
     estimate = quantifier.aggregate_bags(quantifier.rows(inputs), bags)

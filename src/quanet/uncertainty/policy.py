@@ -39,7 +39,7 @@ from quanet.held_out import HeldOut
 from quanet.parameters import check_level, one_of
 from quanet.uncertainty.closed_form import closed_form_of
 from quanet.uncertainty.conformal import min_held_out
-from quanet.uncertainty.evidence import Evidence
+from quanet.uncertainty.evidence import BagEvidence
 
 Method = Literal["auto", "conformal", "closed", "bootstrap", "bayes"]
 Target = Literal["bag", "source"]
@@ -84,7 +84,7 @@ def check_options(level: float, method: str, target: str) -> None:
 
 
 def choose_kinds(
-    quantifier: Quantifier, method: str, held_out: HeldOut | None, evidence: Evidence, level: float
+    quantifier: Quantifier, method: str, held_out: HeldOut | None, evidence: BagEvidence, level: float
 ) -> Choice:
     """The kind of interval of every bag, from its effective size and the held-out instances."""
     sizes = evidence.sizes

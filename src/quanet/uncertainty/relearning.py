@@ -29,7 +29,7 @@ from quanet.errors import QuanetWarning
 from quanet.held_out import HeldOut
 from quanet.methods.solvers import maximum_likelihood
 from quanet.simplex import encode, smooth
-from quanet.uncertainty.evidence import Evidence
+from quanet.uncertainty.evidence import BagEvidence
 
 T = TypeVar("T")
 Ends = tuple[FloatArray, FloatArray, FloatArray]  # lower and upper ends (b, k), covariances (b, k, k)
@@ -71,7 +71,7 @@ class IntervalRequest:
     resamples: int | None
     seed: int
     held_out_from_fit: bool
-    evidence: Evidence | None = None
+    evidence: BagEvidence | None = None
     hashes: Any = None
 
     @property

@@ -37,7 +37,7 @@ from quanet.simplex import smooth
 from quanet.uncertainty.closed_form import closed_form_of, constrained_inverse, evenly_spaced, likelihoods_of
 from quanet.uncertainty.conformal import calibrations_of
 from quanet.uncertainty.counted_bags import count_bags
-from quanet.uncertainty.evidence import Evidence
+from quanet.uncertainty.evidence import BagEvidence
 from quanet.uncertainty.intervals import COMBINED_KINDS, with_control_variates
 from quanet.uncertainty.policy import choose_kinds
 from quanet.uncertainty.regions import Interval
@@ -96,7 +96,7 @@ def learned_errors(
     bags, interval : b bags of the pool, and their intervals without drift.
     method, target_is_bag, held_out, seed, clusters : of the intervals, as in `predict_interval_bags`.
     """
-    inputs, evidence = read.values, Evidence.of(read, bags, clusters, target_is_bag=target_is_bag)
+    inputs, evidence = read.values, BagEvidence.of(read, bags, clusters, target_is_bag=target_is_bag)
     estimate, level = interval.estimate, interval.level
     total = np.maximum(np.diagonal(interval.covariance, axis1=1, axis2=2), 1e-300)
     total = total[:, [1, 1]] if total.shape[1] == 2 else total  # numerically, two classes may differ a little

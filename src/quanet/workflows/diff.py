@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from quanet.arrays import FloatArray, IntArray, LabelArray
+from quanet.arrays import IntArray, LabelArray
 from quanet.base import Quantifier
 from quanet.data.columns import nearest_first
 from quanet.data.instances import Inputs
@@ -102,7 +102,7 @@ def compare_groups(
         )
     at = next((place for place, key in enumerate(keys) if key.period), None)
     series = series_of(reading.groups, keys, at)
-    options: dict[str, Any] = {"rng": seed, "drift": drift, "target": target}
+    options: dict[str, Any] = {"rng": seed, "drift": drift, "target": target, "clusters": reading.clusters}
     facts: dict[str, Any] = {
         "keys": tuple(keys),
         "target": target,
@@ -230,13 +230,13 @@ def join_readings(readings: Sequence[GroupedInputs], names: Sequence[str]) -> Gr
         codes=np.repeat(np.arange(len(readings), dtype=np.int32), sizes),
         groups=[(name,) for name in names],
         skipped=skipped,
-        weights=None if readings[0].weights is None else np.concatenate([_weights(one) for one in readings]),
+        weights=_joined([one.weights for one in readings]),
+        clusters=_joined([one.clusters for one in readings]),
     )
 
 
-def _weights(reading: GroupedInputs) -> FloatArray:
-    assert reading.weights is not None
-    return reading.weights
+def _joined(parts: Sequence[Any]) -> Any:
+    return None if parts[0] is None else np.concatenate(parts)
 
 
 def _check_overlap(first: Inputs, second: Inputs, name: str, other: str) -> None:

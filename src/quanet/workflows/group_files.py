@@ -83,6 +83,7 @@ def open_files(
     text: str | None = None,
     features: Sequence[str] = (),
     weight: str | None = None,
+    cluster: str | None = None,
     date_format: str | None = None,
     encoding: str = "auto",
     delimiter: str = "auto",
@@ -96,19 +97,26 @@ def open_files(
     files : tables, and states (.arrow).
     keys : columns to group by.
     text, features : input columns, if given.
-    weight, date_format, encoding, delimiter, skip_bad : as on the command line.
+    weight, cluster, date_format, encoding, delimiter, skip_bad : as on the command line.
     """
     states = tuple(resolve([file for file in files if is_state(file)]))
     tables = [file for file in files if not is_state(file)]
     source, inputs, label = None, InputColumns(), None
     if tables or not files:
         source = TableSource(tables, encoding=encoding, delimiter=delimiter, skip_bad=skip_bad)
-        others = [*(key.column for key in keys), *([weight] if weight else [])]
+        others = [*(key.column for key in keys), *(name for name in (weight, cluster) if name)]
         source.check(others)
         inputs = find_inputs(source, facts, text, features, exclude=others)
         label = facts.get("label") if facts.get("label") in source.columns else None
     reader = BatchReader(
-        quantifier, inputs, keys=keys, form=date_format, weight=weight, label=label, model=facts["digest"]
+        quantifier,
+        inputs,
+        keys=keys,
+        form=date_format,
+        weight=weight,
+        label=label,
+        model=facts["digest"],
+        cluster=cluster,
     )
     return GroupFiles(reader, source, states)
 

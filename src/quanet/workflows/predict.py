@@ -21,7 +21,7 @@ from quanet.engines.processes import return_memory
 from quanet.errors import InvalidData
 from quanet.evaluation.accuracy import ExpectedAccuracy, predict_accuracy
 from quanet.state.grouped_inputs import GroupedInputs
-from quanet.uncertainty.intervals import predict_interval_bags
+from quanet.uncertainty.intervals import IntervalOptions, predict_interval_bags
 from quanet.uncertainty.policy import SMALL_BAG
 from quanet.uncertainty.regions import Interval
 
@@ -56,6 +56,8 @@ class Shares:
     weight : the column of weights, such as "views": shares are then shares of the weight. Empty without weights.
     totals : (g,) the weight of every group; None without weights.
     accuracy : expected accuracy of the classifier's labels in all instances; None if unknown.
+    clusters, cluster : number of clusters, and the name of their column: intervals are then those of the source of the
+        instances. 0 and "" without clusters.
     """
 
     classes: LabelArray
@@ -74,6 +76,8 @@ class Shares:
     weight: str = ""
     totals: FloatArray | None = None
     accuracy: ExpectedAccuracy | None = None
+    clusters: int = 0
+    cluster: str = ""
 
     @property
     def states(self) -> list[str]:
@@ -151,6 +155,8 @@ def estimate_shares(
 ) -> Shares:
     """Estimate the shares of every group, and of all instances.
 
+    With clusters, intervals are those of the source of the instances instead of the instances themselves.
+
     Parameters
     ----------
     quantifier : the fitted quantifier that has read the instances.
@@ -168,10 +174,13 @@ def estimate_shares(
     bags = reading.bags()
     report("intervals")
     whole = reading.as_one()
-    total = predict_interval_bags(quantifier, whole.instances, whole.bags(), level, rng=seed, drift=drift)
+    options: IntervalOptions = {"rng": seed, "drift": drift}
+    if reading.clusters is not None:
+        options |= {"clusters": reading.clusters, "target": "source"}
+    total = predict_interval_bags(quantifier, whole.instances, whole.bags(), level, **options)
     return_memory()
     several = len(bags) > 1
-    interval = predict_interval_bags(quantifier, instances, bags, level, rng=seed, drift=drift) if several else total
+    interval = predict_interval_bags(quantifier, instances, bags, level, **options) if several else total
     counted = np.full(interval.estimate.shape, np.nan) if interval.counted is None else interval.counted
     totals = bags.totals / bags.totals.sum()
     report("diagnosis")
@@ -200,6 +209,8 @@ def estimate_shares(
         weight=reading.weight,
         totals=None if reading.weights is None else bags.totals,
         accuracy=_accuracy(quantifier, reading, total.of_bag(0), seed),
+        clusters=0 if reading.clusters is None else len(set(reading.clusters.tolist())),
+        cluster=reading.cluster,
     )
 
 

@@ -66,6 +66,7 @@ def read_source(
     form: str | None = None,
     label: str | None = None,
     weight: str | None = None,
+    cluster: str | None = None,
 ) -> GroupedInputs:
     """Read a source once, chunk by chunk, and keep every row in order, for work that needs each of them.
 
@@ -77,8 +78,9 @@ def read_source(
     keys, form : columns to group by, and the format of dates.
     label : a column whose values are counted.
     weight : a column of weights, such as views. The weight of every row that is used must be a number from 0 up.
+    cluster : a column of clusters, such as authors. Every row that is used must have one.
     """
-    reader = BatchReader(quantifier, inputs, keys=keys, form=form, label=label, weight=weight)
+    reader = BatchReader(quantifier, inputs, keys=keys, form=form, label=label, weight=weight, cluster=cluster)
     found, parts = Accumulator(), []
     for rows, state in _read(reader, source):
         parts.append(replace(rows, instances=None))  # texts need much memory
@@ -94,6 +96,9 @@ def read_source(
     reading.reasons = ("", inputs.lacking, "no group")
     if weight:
         reading.weights = np.concatenate([part.weights for part in parts if part.weights is not None])
+    if cluster:
+        reading.clusters = np.concatenate([part.clusters for part in parts if part.clusters is not None])
+        reading.cluster = cluster
     reading.instances = Inputs.joined([part.inputs for part in parts if len(part.codes)])
     reading.merged = reading.all_rows = None
     return reading
