@@ -1,4 +1,4 @@
-"""How much copies there are in groups above the cap, whose rows are not kept: sums by the hash of the content.
+"""How many copies there are in groups above the cap, whose rows are not kept: sums by the hash of the content.
 
 Each group has m sums of weights with a sign; a hash decides the sum and the sign (`quanet.data.copies.content_sums`).
 The squares of the sums estimate the sum of the squared weights of the different contents, with a relative standard
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from quanet.arrays import IntArray
 from quanet.data.copies import content_sums
-from quanet.state.fixed_point import Int64, add_by
+from quanet.state.fixed_point import Int64
 from quanet.state.layout import Layout
 from quanet.state.single_rows import Rows
+
+CHUNK = 2**20  # rows added at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,13 +55,10 @@ class CopySums:
                 sums[places] += part._folded(m)
             else:
                 np.add.at(sums, places, part._folded(m))
-        flat = sums.reshape(-1, layout.totals.limbs)
-        for one in rows:
-            weights = np.ones(len(one.groups)) if one.weights is None else one.weights
-            at, values = content_sums(one.hashes, weights, m)
-            places = np.searchsorted(groups, one.groups) * (m + 1) + at
-            used, compact = np.unique(places, return_inverse=True)
-            flat[used] += add_by(compact, layout.totals.write(values), len(used))
+        if rows:
+            numbers = np.zeros(int(groups[-1]) + 1, dtype=np.intp)
+            numbers[groups] = np.arange(len(groups))
+            _add_rows(sums, rows, numbers, layout)
         return cls(groups, sums)
 
     def _folded(self, m: int) -> Int64:
@@ -73,3 +72,17 @@ class CopySums:
     def renumbered(self, numbers: IntArray) -> "CopySums":
         """The same sums with other numbers (g,) of the groups; several may get the same number."""
         return replace(self, groups=numbers[self.groups].astype(np.int32))
+
+
+def _add_rows(sums: Int64, rows: Sequence[Rows], numbers: IntArray, layout: Layout) -> None:
+    """Add rows to the sums (s, m + 1, limbs) of their groups, which have these places there, some rows at a time."""
+    flat, m = sums.reshape(-1, layout.totals.limbs), sums.shape[1] - 1
+    groups, hashes = np.concatenate([one.groups for one in rows]), np.concatenate([one.hashes for one in rows])
+    given = [one.weights for one in rows if one.weights is not None]
+    weights = np.concatenate(given) if given else np.ones(len(groups))
+    for start in range(0, len(groups), CHUNK):
+        part = slice(start, start + CHUNK)
+        at, values = content_sums(hashes[part], weights[part], m)
+        places, written = numbers[groups[part]] * (m + 1) + at, layout.totals.write(values)
+        for limb in range(layout.totals.limbs):  # sums of so few limbs are exact in double precision
+            flat[:, limb] += np.bincount(places, written[:, limb], minlength=len(flat)).astype(np.int64)

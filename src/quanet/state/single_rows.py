@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.data.copies import Short
-from quanet.data.duplicates import Hashes, hash_numbers
+from quanet.data.duplicates import MIXER, Hashes, hash_numbers
 
 SORTED = 2**19  # rows that are sorted or counted at a time
 MOST_BLOCKS = 16  # to sort: all rows are searched for those of each block
@@ -87,7 +87,7 @@ class Rows:
         if self._equal(order[ties], order[ties + 1]):
             return order
         weights = () if self.weights is None else (self.weights,)
-        return np.lexsort((*weights, self.hashes, self.values[:, 0], hash_numbers(self.values), self.groups))
+        return np.lexsort((*weights, self.values[:, 0], self.hashes, self._hashed(), self.groups))
 
     def is_in_order(self) -> bool:
         """Whether `in_order` would change nothing."""
@@ -98,11 +98,17 @@ class Rows:
     def _keys(self) -> Hashes:
         """Group and hash as one number (n,), which is sorted fast. Rows that share it are almost always equal."""
         bits = np.uint64(int(self.groups.max()).bit_length())
-        keys = hash_numbers(self.values)
+        keys = self._hashed()
         if bits:
             keys >>= bits
             keys |= self.groups.astype(np.uint64) << (np.uint64(64) - bits)
         return keys
+
+    def _hashed(self) -> Hashes:
+        """A hash of each row (n,), of its values and its content."""
+        hashes = hash_numbers(self.values)
+        hashes += self.hashes.astype(np.uint64) * MIXER
+        return hashes
 
     def _equal(self, some: IntArray, others: IntArray) -> bool:
         arrays = [self.values, self.hashes, *(() if self.weights is None else (self.weights,))]
