@@ -124,7 +124,8 @@ def diff(
     with warnings_as_lines():
         quantifier, facts = load_model(model, names)
         show = check_class(show, facts["class_names"])
-        columns: dict[str, Any] = {"text": text, "features": split_names(features), "weight": weight, "cluster": cluster}
+        features = split_names(features)
+        columns: dict[str, Any] = {"text": text, "features": features, "weight": weight, "cluster": cluster}
         text_form = {"encoding": encoding, "delimiter": delimiter}
         reading, name = _read(quantifier, facts, files, keys, date_format, columns, text_form)
         with progress("Comparing"):
