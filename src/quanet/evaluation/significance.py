@@ -46,8 +46,9 @@ def wilcoxon_test(first: ArrayLike, second: ArrayLike) -> float:
 
     .. math:: W = \min\Big( \sum_{d_i > 0} R_i, \sum_{d_i < 0} R_i \Big)
 
-    with :math:`R_i` the rank of the difference :math:`|d_i|` [1]_. Exact for up to 50 pairs without ties, otherwise by
-    the normal approximation. Pairs without a difference count half for either side ([2]_, section 3.1.3).
+    with :math:`R_i` the rank of the difference :math:`|d_i|` [1]_; equal differences have their mean rank. Exact for up
+    to 50 pairs, or 13 if there are ties, otherwise by the normal approximation with the variance of tied ranks. Pairs
+    without a difference count half for either side ([2]_, section 3.1.3).
 
     Parameters
     ----------
@@ -152,10 +153,12 @@ class FriedmanTest:
 def friedman_test(errors: ArrayLike) -> FriedmanTest:
     r"""Friedman's test: whether m methods differ, given their errors on N blocks (datasets, or runs of datasets).
 
-    .. math:: \chi^2_F = \frac{12 N}{m (m + 1)} \Big(\sum_j R_j^2 - \frac{m (m + 1)^2}{4}\Big),
+    .. math:: \chi^2_F = \frac{N}{S} \sum_j \Big(R_j - \frac{m + 1}{2}\Big)^2,
               \quad F_F = \frac{(N - 1) \chi^2_F}{N (m - 1) - \chi^2_F}
 
-    with mean ranks :math:`R_j` [1]_ [2]_, as recommended in [3]_, section 3.2.2.
+    with mean ranks :math:`R_j` and the mean variance S of the ranks in a block [1]_ [2]_, as recommended in [3]_,
+    section 3.2.2. Without ties S is :math:`m (m + 1) / 12`. Equal errors have their mean rank, which makes S smaller
+    ([4]_, section 5.8). The statistic is 0 if all errors of every block are equal.
 
     Parameters
     ----------
@@ -169,6 +172,7 @@ def friedman_test(errors: ArrayLike) -> FriedmanTest:
            Communications in Statistics 9, 1980.
     .. [3] J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning
            Research 7, 2006.
+    .. [4] W. J. Conover, "Practical nonparametric statistics", 3rd edition, 1999.
 
     Examples
     --------
@@ -184,11 +188,11 @@ def friedman_test(errors: ArrayLike) -> FriedmanTest:
     if not np.isfinite(values).all():
         raise InvalidData("Friedman's test needs the error of each method in each block; some are missing or infinite.")
     blocks, methods = values.shape
-    ranks = stats.rankdata(values, axis=1).mean(axis=0)
-    spread = float((ranks**2).sum()) - methods * (methods + 1) ** 2 / 4
-    chi2 = max(12 * blocks / (methods * (methods + 1)) * spread, 0.0)
+    of_blocks = stats.rankdata(values, axis=1)
+    ranks, within = of_blocks.mean(axis=0), float(of_blocks.var(axis=1, ddof=1).mean())
+    chi2 = blocks * float(((ranks - (methods + 1) / 2) ** 2).sum()) / within if within > 0 else 0.0
     residual = blocks * (methods - 1) - chi2
-    # All blocks agree on one order, so the residual is 0.
+    # If all blocks agree on one order, the residual is 0.
     f = (blocks - 1) * chi2 / residual if residual > 1e-9 else math.inf
     degrees = methods - 1
     return FriedmanTest(
@@ -207,7 +211,8 @@ def critical_distance(methods: int, blocks: int, *, alpha: float = 0.05) -> floa
     .. math:: q_\alpha \sqrt{\frac{m (m + 1)}{6 N}}
 
     with :math:`q_\alpha` the quantile of the studentised range divided by :math:`\sqrt 2` (Nemenyi 1963; Demšar 2006,
-    section 3.2.2).
+    section 3.2.2). It is that of ranks without ties. Ties make ranks vary less, so that the distance is too large
+    rather than too small.
 
     Examples
     --------
