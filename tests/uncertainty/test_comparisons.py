@@ -5,7 +5,7 @@ from quanet import ACC, EMQ, PACC, Bags, Gaussians, difference, difference_bags,
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 from quanet.methods.counting import soft_rates
-from quanet.uncertainty.comparisons import differences_of
+from quanet.uncertainty.comparisons import differences_of, trend_of
 from quanet.uncertainty.contrasts import combined_reaches, p_values, read_sides
 from quanet.uncertainty.relearning import held_out_of
 from quanet.uncertainty.shared_drift import drift_correlation
@@ -246,6 +246,36 @@ def test_a_trend_is_the_slope_of_the_line():
     np.testing.assert_allclose(backwards.lower, -found.upper, atol=1e-9)
     assert "points per period" in str(found)
     assert found.frame()["slope"].tolist() == found.estimate.tolist()
+
+
+def test_a_trend_near_0_is_neither_pulled_to_0_nor_too_certain():
+    # Bags of 60: with variances at the estimates as weights, the mean slope was 15 % too small.
+    source, slope, size, runs = Gaussians(distance=4), 0.08 / 6, 60, 60
+    shares = 0.02 + slope * np.arange(7)
+    found = []
+    for training in range(3):
+        quantifier = PACC().fit(*source.draw([0.5, 0.5], 600, rng=training))
+        rng = np.random.default_rng(training)
+        drawn = rng.binomial(size, shares, size=(runs, 7)) / size
+        X = np.concatenate([source.draw([1 - p, p], size, rng=rng)[0] for p in drawn.ravel()])
+        weeks = Bags(np.arange(runs * 7 * size).reshape(-1, size))
+        sides = read_sides(quantifier, X, weeks, 0.95, drift=False)
+        found += [trend_of(sides, members=np.arange(7 * run, 7 * run + 7)) for run in range(runs)]
+    lower, upper, estimate = (
+        np.array([getattr(one, name)[1] for one in found]) for name in ("lower", "upper", "estimate")
+    )
+    assert abs(estimate.mean() - slope) < 2.5 * estimate.std() / np.sqrt(len(found))
+    assert abs(estimate.mean() / slope - 1) < 0.08
+    assert 0.91 < ((lower < slope) & (slope < upper)).mean() < 0.99
+
+
+def test_the_weight_of_a_period_is_its_size_and_not_its_estimate():
+    X = np.concatenate([Gaussians().draw([1 - p, p], 400, rng=at)[0] for at, p in enumerate((0.02, 0.2, 0.5, 0.4))])
+    bags = Bags([np.arange(0, 400), np.arange(400, 500), np.arange(800, 1200), np.arange(1200, 1600)])
+    found = trend_bags(fitted(PACC), X, bags, drift=False)
+    shares = predict_interval_bags(fitted(PACC), X, bags, drift=False).estimate[:, 1]
+    slope = np.polyfit(np.arange(4), shares, 1, w=np.sqrt([4, 1, 4, 4]))[0]
+    assert found.estimate[1] == pytest.approx(slope)
 
 
 def test_what_cannot_be_compared_says_why(quantifiers, pool):

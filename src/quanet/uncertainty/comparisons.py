@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from quanet.arrays import IntArray
+from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
@@ -174,11 +174,12 @@ def trend_bags(
     r"""The change of the prevalences per period over bags of a pool X, in order.
 
     Use it for a rise or fall over several periods that no two neighbours show. The slope is that of weighted least
-    squares, at times t with the inverse variances w of the estimates as weights:
+    squares, at times t with inverse variances w as weights, for bags that differ in size or drift:
 
     .. math:: \hat\beta = \frac{\sum_i w_i (t_i - \bar t)\, \hat p_i}{\sum_i w_i (t_i - \bar t)^2}
 
-    It is a contrast of the prevalences, and its interval is computed as that of `difference`.
+    The variances are those at the mean prevalences of all bags, because the weight of a bag must not depend on its own
+    estimate. The slope is a contrast of the prevalences, and its interval is computed as that of `difference`.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def trend_bags(
     >>> parts = [Gaussians().draw([1 - p, p], 400, rng=at)[0] for at, p in enumerate((0.3, 0.35, 0.4, 0.45))]
     >>> quarters = Bags(np.arange(1600).reshape(4, 400), labels=["Q1", "Q2", "Q3", "Q4"])
     >>> print(trend_bags(quantifier, np.concatenate(parts), quarters))
-    1: +5.30 points per period (+2.42 to +8.10), p = 0.00032
+    1: +5.28 points per period (+2.40 to +8.08), p = 0.00033
     """
     check_disjoint(bags)
     return trend_of(read_sides(quantifier, X, bags, level, **options), times)
@@ -243,17 +244,29 @@ def trend_of(sides: Sides, times: ArrayLike | None = None, members: IntArray | N
     if t.shape != members.shape or len(np.unique(t)) < 2:
         raise InvalidData(f"times must be {len(members)} numbers, one per period, which are not all equal.")
     estimate = sides.interval.estimate[members]
-    variance = np.diagonal(sides.interval.covariance[members], axis1=1, axis2=2)
-    if sides.drift is not None:
-        variance = variance + np.nan_to_num(sides.drift.variance[members])[:, None] * estimate * (1 - estimate)
-    # The same weights for all classes, so that their slopes sum to 0.
-    weights = 1 / np.maximum(variance.mean(axis=1), 1e-12)
+    weights = _weights_of_periods(sides, members)
     centred = t - weights @ t / weights.sum()
     slope = weights * centred / (weights @ centred**2)
     found = contrast(sides, members[None], np.repeat(slope[None, :, None], estimate.shape[1], axis=2))
     first, last = sides.bags.labels[members[[t.argmin(), t.argmax()]]]
     ends = (found.estimate[0], found.lower[0], found.upper[0], found.p_value[0])
     return Trend(*ends, sides.interval.level, sides.interval.classes, first, last, len(members))
+
+
+def _weights_of_periods(sides: Sides, members: IntArray) -> FloatArray:
+    """Inverse variances (t,) that the estimates of periods would have at their mean prevalences.
+
+    Variances at each estimate are smaller where it is near 0 or 1 by chance. Weights from them would draw the line
+    towards such estimates. Classes have the same weights, so that their slopes sum to 0.
+    """
+    estimate, sizes = sides.interval.estimate[members], sides.bags.effective_sizes[members]
+    relative, within = sides.bags.noise[members], (estimate * (1 - estimate)).mean(axis=1)
+    variance = np.diagonal(sides.interval.covariance[members], axis1=1, axis2=2) * sides.learned.independent[members]
+    of_one_instance = sizes**2 @ np.maximum(variance.mean(axis=1) - relative * within, 0.0) / sizes.sum()
+    if sides.drift is not None:
+        relative = relative + np.nan_to_num(sides.drift.variance[members])
+    mean = sizes @ estimate / sizes.sum()
+    return np.asarray(1 / np.maximum(of_one_instance / sizes + relative * (mean * (1 - mean)).mean(), 1e-12))
 
 
 def _from_rest(

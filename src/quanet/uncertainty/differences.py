@@ -181,7 +181,7 @@ class Differences:
 class Trend:
     """The slope of the line through the prevalences of periods, for k classes; `trend_bags` returns it.
 
-    It is the line of least squares, weighted by the inverse variances of the estimates. It describes by how much a
+    It is the line of least squares, weighted by the sizes of the periods and by their drift. It describes by how much a
     prevalence changes per period on average, whether or not the change is linear.
 
     Attributes
