@@ -182,6 +182,34 @@ def test_a_group_without_labels_gets_the_correction_of_the_others():
     assert adapted[owner == 2, 1].mean() > adapted[owner == 0, 1].mean() + 0.2
 
 
+def rare_labels(numbers, share=0.03):
+    """Groups of 200 instances with useless posteriors, and the numbers of labels in each."""
+    rng = np.random.default_rng(0)
+    owner, y = np.repeat(np.arange(len(numbers)), 200), (rng.random(200 * len(numbers)) < share).astype(int)
+    places = np.concatenate([200 * group + rng.permutation(200)[:n] for group, n in enumerate(numbers)])
+    ratios = np.ones((len(y), 2))
+    return GroupLabels(ratios, owner, ratios[places], owner[places], y[places], LabelDesign.of(len(places), len(y))), y
+
+
+def test_groups_that_borrow_have_on_average_the_share_of_all_labels():
+    # Most groups have no label of the rare class, by chance. Their variance is not smaller because of that.
+    labels, _ = rare_labels([4] * 30, 0.06)
+    share = labels.codes.mean()
+    assert 0.03 < share < 0.1
+    found = refine_groups(labels, np.array([1 - share, share]), level=0.95)
+    assert found.estimate[:, 1].mean() == pytest.approx(share)
+
+
+def test_a_group_without_labels_is_not_more_certain_than_the_groups_it_borrows_from():
+    labels, y = rare_labels([30] * 10 + [0] * 20)
+    share = labels.codes.mean()
+    found = refine_groups(labels, np.array([1 - share, share]), level=0.95)
+    truth = y.reshape(30, 200).mean(axis=1)[10:]
+    lower, upper = found.lower[10:, 1], found.upper[10:, 1]
+    assert ((lower <= truth) & (truth <= upper)).mean() >= 0.9
+    assert upper.min() > stats.beta.ppf(0.9, share * 300 + 1, 300 * (1 - share))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_stand_for_several_instances_count_as_these(weighted):
     rng = np.random.default_rng(0)

@@ -121,24 +121,24 @@ def refine_groups(labels: GroupLabels, shares: FloatArray, *, level: float) -> R
     own = _OwnCorrections.of(labels, powered.residuals, g)
     sizes = np.bincount(labels.owner, labels.counts)
     base = powered.weight * mean
-    estimate = base + labels.design.influence @ powered.residuals
     enough = own.n >= MIN_LABELS
     relative = _relative(powered)
     concentration = np.bincount(labels.owner, weights**2 if labels.squares is None else labels.squares) / total**2
     usual = (np.clip(powered.estimate, 0, 1) * powered.n + 1 / k) / (powered.n + 1)  # never 0
-    for _ in range(2):
-        trust = np.maximum(own.n, PRIOR_LABELS)[:, None]
-        smooth = (np.clip(estimate, 0, 1) * trust + usual) / (trust + 1)
-        spread = smooth * (1 - smooth)
-        variance = own.smoothed(relative * spread) * (1 - own.n / sizes)[:, None]
-        variance = np.where(own.n[:, None] > 0, variance, NEVER)
-        finite = relative * spread * concentration[:, None]
-        borrowed, doubt = _borrow(own.correction, variance, finite)
-        correction = np.where(enough[:, None], own.correction, borrowed)
-        final = np.where(enough[:, None], variance, doubt)
-        estimate = base + correction
-    doubtful = PSEUDO / np.maximum(own.n, PRIOR_LABELS)[:, None]  # as in `effective_labels`
+    # Groups are weighted by variances at the shares of all: those at its own labels are smaller where a group has by
+    # chance too few labels of a rare class, which would pull all groups towards such labels.
+    alike = relative * usual * (1 - usual)
     common = np.minimum(own.spread * (1 - own.n / sizes), 1 / PRIOR_LABELS)[:, None]
+    lent = np.where(own.n[:, None] > 0, alike * (own.spread * (1 - own.n / sizes))[:, None], NEVER)
+    borrowed, doubt = _borrow(own.correction, lent, alike * concentration[:, None])
+    estimate = base + np.where(enough[:, None], own.correction, borrowed)
+    trust = np.maximum(own.n, PRIOR_LABELS)[:, None]
+    smooth = (np.clip(estimate, 0, 1) * trust + usual) / (trust + 1)
+    spread = smooth * (1 - smooth)
+    variance = own.smoothed(relative * spread) * (1 - own.n / sizes)[:, None]
+    final = np.where(enough[:, None], variance, doubt)
+    # As in `effective_labels`; a group without labels has none that could agree by chance.
+    doubtful = np.where(own.n > 0, PSEUDO / np.maximum(own.n, PRIOR_LABELS), 0.0)[:, None]
     with np.errstate(divide="ignore"):
         effective = (spread + doubtful) / (final + doubtful * common)
     lower, upper = score_interval(estimate, effective, level)
