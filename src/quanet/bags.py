@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray, LabelArray, Merged, check_weights
 from quanet.errors import InvalidBags
-from quanet.simplex import check_prevalences, row_keys, spread_in_order, whole_counts
+from quanet.simplex import check_prevalences, ranked_by_weight, row_keys, spread_in_order, whole_counts
 
 CHUNK = 2**18  # numbers gathered at a time: two megabytes fit into the cache of a core
 REPEATS = 4  # instances of a bag without weights for each instance with a weight
@@ -271,6 +271,7 @@ class Bags:
             exact &= sizes is None
             if not exact.all():
                 by = [key[matrix[~exact]] for key in (row_keys(rows) if keys is None else keys())]
+                by[2:] = [ranked_by_weight(number, of_bags[~exact]) for number in by[2:]]
                 counts[~exact] = spread_in_order(of_bags[~exact], most[~exact], by)
             ends = np.cumsum(counts.sum(axis=1))[:-1]
             for at, bag in zip(positions.tolist(), np.split(np.repeat(matrix, counts.ravel()), ends), strict=True):

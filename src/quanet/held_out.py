@@ -24,7 +24,7 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.data.duplicates import first_copies, independent_size
 from quanet.drift.scale import without_drift
 from quanet.errors import QuanetWarning
-from quanet.simplex import count, draw_bags, draw_uniformly, to_counts
+from quanet.simplex import count, draw_bags, draw_uniformly, order_of_appearance, to_counts
 
 MIN_HELD_OUT = 30  # held-out instances; with fewer, nothing is measured and estimates are not shrunk
 MIN_PER_CLASS = 4  # held-out instances of a class, so that each half has two
@@ -101,6 +101,11 @@ class HeldOut:
         return [np.flatnonzero(self.codes == c) for c in range(self.k)]
 
     @property
+    def class_order(self) -> IntArray:
+        """The classes in the order (k,) in which anything is drawn from them, which does not depend on their names."""
+        return order_of_appearance(self.codes, self.k)
+
+    @property
     def effective_sizes(self) -> FloatArray:
         """Effective number of independent instances of every class, (k,): copies count as `independent_size`."""
         groups = self.groups
@@ -112,7 +117,8 @@ class HeldOut:
         """Draw instances of each class with replacement, as many as the effective number of independent instances."""
         # The same for all classes, because some methods learn from class frequencies.
         similarity = float(np.mean(self.counts / self.effective_sizes))
-        members = self.by_class()
+        by_class = self.by_class()
+        members = [by_class[c] for c in self.class_order.tolist()]
         sizes = [max(1, round(len(part) / similarity)) for part in members]
         for _ in range(number):
             yield self.take(np.concatenate([rng.choice(part, n) for part, n in zip(members, sizes, strict=True)]))
@@ -195,9 +201,7 @@ def credibility(quantifier: Any, inputs: FloatArray, codes: IntArray) -> float:
     halves have random errors, so that estimates exceed the truth by twice as much as in a new bag.
     """
     prior = quantifier.prior_
-    # In order of first appearance, so that the names of classes do not matter.
-    order = np.unique(codes, return_index=True)[1].argsort()
-    place = order.argsort()
+    place = order_of_appearance(codes, len(prior)).argsort()
     half = _first_half(codes, len(prior))
     rng = np.random.default_rng(0)
     along = squared = 0.0

@@ -207,8 +207,38 @@ def draw_bags(codes: IntArray, counts: IntArray, rng: np.random.Generator) -> In
     return np.argsort(codes, kind="stable").take(first + within).reshape(len(counts), -1)
 
 
+def order_of_appearance(codes: IntArray, k: int) -> IntArray:
+    """The k classes in the order of their first instances (m,), so that their names decide no random draw.
+
+    Examples
+    --------
+    >>> order_of_appearance(np.array([2, 2, 0, 1, 0]), 4)
+    array([2, 0, 1, 3])
+    """
+    first = np.full(k, len(codes))
+    found, at = np.unique(codes, return_index=True)
+    first[found] = at
+    return first.argsort(kind="stable")
+
+
+def orders_of_content(rows: FloatArray, k: int) -> tuple[IntArray, IntArray]:
+    """Order (k,) of classes by their mean posteriors, and order (n,) of rows by their columns: (n, d), k posteriors.
+
+    Random draws from a bag that use both depend neither on the names of classes nor on the order of its instances.
+
+    Examples
+    --------
+    >>> orders_of_content(np.array([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]]), 2)
+    (array([1, 0]), array([0, 2, 1]))
+    """
+    # Numbers are summed in ascending order, because the last digits of a sum depend on the order.
+    classes = np.sort(rows[:, :k], axis=0).sum(axis=0).argsort(kind="stable")
+    columns = [*rows[:, k:].T, *rows[:, classes].T[::-1]]
+    return classes, np.lexsort(columns) if columns else np.arange(len(rows))
+
+
 def row_keys(rows: FloatArray) -> list[FloatArray]:
-    """Keys (n,) for `np.lexsort`, by which rows are sorted by their largest column, its number, and their smallest one.
+    """Keys (n,) for `np.lexsort`, by which rows are sorted by the number of their largest column, it, and the smallest.
 
     Examples
     --------
@@ -231,6 +261,23 @@ def spread_counts(weights: FloatArray, totals: IntArray) -> IntArray:
     reached = weights.cumsum(axis=-1)
     edges = np.floor(reached * (totals[:, None] / reached[:, -1:]) + 0.5).astype(np.intp)
     return np.diff(edges, axis=-1, prepend=0)
+
+
+def ranked_by_weight(numbers: FloatArray, weights: FloatArray) -> FloatArray:
+    """Numbers of columns (b, n), replaced by their ranks by weight (b, n) in each bag: names of classes decide nothing.
+
+    Examples
+    --------
+    >>> ranked_by_weight(np.array([[0, 1, 0, 2]]), np.array([[1.0, 1.0, 1.0, 9.0]]))
+    array([[1., 0., 1., 2.]])
+    """
+    columns = numbers.astype(np.intp)
+    b, d = len(columns), int(columns.max()) + 1
+    cells = np.arange(b)[:, None] * d + columns
+    totals = np.bincount(cells.ravel(), weights.ravel(), minlength=b * d).reshape(b, d)
+    # Rounded, because the last digits of a sum depend on the order of the rows.
+    ranks = np.round(totals / totals.sum(axis=1, keepdims=True), 9).argsort(axis=1, kind="stable").argsort(axis=1)
+    return np.take_along_axis(ranks, columns, axis=1).astype(float)
 
 
 def spread_in_order(weights: FloatArray, totals: IntArray, keys: list[FloatArray]) -> IntArray:

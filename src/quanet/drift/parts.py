@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.drift.descriptions import Descriptions
 from quanet.errors import InvalidData
-from quanet.simplex import count, to_counts
+from quanet.simplex import count, order_of_appearance, to_counts
 
 PARTS = 8
 MIN_INSTANCES = 1000  # of the training data; with fewer, parts are too small to show a bias
@@ -110,8 +110,8 @@ def bias_variance(quantifier: Any, rows: FloatArray, codes: IntArray, rng: np.ra
     rng : random numbers.
     """
     k = len(quantifier.classes_)
-    present = np.flatnonzero(count(codes, k) >= MIN_OF_CLASS)
-    counts = to_counts(prevalences_to_try(present, k), SIZE)
+    present = _present(codes, k)
+    counts = counts_to_try(present, k)
     wanted = np.repeat(counts / SIZE, REPEATS, axis=0)
     products = []
     for _ in range(SPLITS):
@@ -127,17 +127,23 @@ def bias_variance(quantifier: Any, rows: FloatArray, codes: IntArray, rng: np.ra
 
 def draw_bags_of_part(codes: IntArray, k: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
     """Positions (b, n) of bags of a part with classes (m,), from few to many of each class; and prevalences (b, k)."""
-    present = np.flatnonzero(count(codes, k) >= MIN_OF_CLASS)
-    counts = np.repeat(to_counts(prevalences_to_try(present, k), SIZE), 2 * REPEATS, axis=0)
+    present = _present(codes, k)
+    counts = np.repeat(counts_to_try(present, k), 2 * REPEATS, axis=0)
     return _draw([np.flatnonzero(codes == c) for c in present.tolist()], counts, present, rng), counts / SIZE
 
 
-def prevalences_to_try(present: IntArray, k: int) -> FloatArray:
-    """Prevalences (g, k) over the classes that are present: from few to many of each class.
+def _present(codes: IntArray, k: int) -> IntArray:
+    """The classes with enough instances, in an order that does not depend on their names."""
+    order = order_of_appearance(codes, k)
+    return order[count(codes, k)[order] >= MIN_OF_CLASS]
+
+
+def counts_to_try(present: IntArray, k: int) -> IntArray:
+    """Numbers of instances (g, k) of the classes that are present: from few to many of each class.
 
     Examples
     --------
-    >>> prevalences_to_try(np.array([0, 1]), 2)[:, 1]
+    >>> counts_to_try(np.array([0, 1]), 2)[:, 1] / SIZE
     array([0.1, 0.3, 0.5, 0.7, 0.9])
     """
     found = len(present)
@@ -147,9 +153,9 @@ def prevalences_to_try(present: IntArray, k: int) -> FloatArray:
     else:
         corners = np.eye(found)[: min(found, MANY)]
         among = np.vstack([corners * (0.7 - 0.3 / (found - 1)) + 0.3 / (found - 1), np.full((1, found), 1 / found)])
-    prevalences = np.zeros((len(among), k))
-    prevalences[:, present] = among
-    return prevalences
+    counts = np.zeros((len(among), k), dtype=np.intp)
+    counts[:, present] = to_counts(among, SIZE)
+    return counts
 
 
 def _halves(codes: IntArray, present: IntArray, rng: np.random.Generator) -> list[list[IntArray]]:

@@ -21,7 +21,7 @@ from scipy.special import betaln, gammaln
 from quanet.arrays import FloatArray, IntArray
 from quanet.data.duplicates import independent_size
 from quanet.held_out import HeldOut
-from quanet.simplex import count
+from quanet.simplex import count, orders_of_content
 from quanet.uncertainty.closed_form import closed_form_of, learning_covariance
 from quanet.uncertainty.relearning import Ends, IntervalRequest, Likelihoods
 
@@ -187,19 +187,28 @@ def confusions_of(held_out: HeldOut) -> IntArray | FloatArray:
 
 
 def posterior_draws(
-    request: IntervalRequest, stack: FloatArray, likelihoods: Likelihoods, *, labels: bool, rng: np.random.Generator
+    request: IntervalRequest,
+    stack: FloatArray,
+    likelihoods: Likelihoods,
+    *,
+    labels: bool,
+    order: IntArray,
+    rng: np.random.Generator,
 ) -> Draws:
-    """Draws from the posterior of the prevalences of bags of inputs (b, n, d): (r, b, k)."""
+    """Draws from the posterior of the prevalences of bags of inputs (b, n, d), classes in this order: (r, b, k)."""
     b, n, _ = stack.shape
     k, target_is_bag = len(likelihoods.prior), request.target_is_bag
     if labels and request.held_out is not None:
-        counted, confusions = count(stack[..., :k].argmax(axis=2), k), confusions_of(request.held_out)
+        counted = count(stack[..., :k].argmax(axis=2), k)[:, order]
+        confusions = confusions_of(request.held_out)[np.ix_(order, order)]
         if k == 2 and n <= MAX_EXACT_SIZE:
             return number_draws(label_posterior(counted[:, 1], n, confusions), target_is_bag=target_is_bag, rng=rng)
         return _class_by_class(
             lambda w: label_draws(counted, confusions, weights=w, target_is_bag=target_is_bag, rng=rng), k
         )
-    values = likelihoods(stack.reshape(b * n, -1)).reshape(b, n, k)
+    values = likelihoods(stack.reshape(b * n, -1)).reshape(b, n, k)[..., order]
+    # Sorted, so that the order of the instances decides no draw.
+    values = np.take_along_axis(values, np.lexsort(np.moveaxis(values, -1, 0))[..., None], axis=1)
     start = likelihoods.prevalences(values)
     if k == 2 and n <= MAX_EXACT_SIZE:
         return number_draws(likelihood_posterior(values, start), target_is_bag=target_is_bag, rng=rng)
@@ -212,7 +221,8 @@ def add_learning_error(draws: Draws, covariance: FloatArray, *, rng: np.random.G
     """Draws (r, b, k), shifted by random errors with the covariances (b, k, k) of what was learned."""
     r, _, k = draws.shape
     values, vectors = np.linalg.eigh(covariance)
-    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    # The symmetric root, because the signs of eigenvectors are arbitrary.
+    roots = (vectors * np.sqrt(np.maximum(values, 0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     # The same random numbers for all bags, so that no bag depends on the others.
     return np.clip(draws + np.einsum("bcd,rd->rbc", roots, rng.standard_normal((r, k))), 0, 1)
 
@@ -257,10 +267,14 @@ def bayes_intervals(request: IntervalRequest) -> Ends:
     if bags.weights is not None or (request.sizes != bags.sizes).any():
         # A posterior counts whole instances: as many as the effective size says.
         bags = bags.unweighted(request.inputs, request.sizes)
+    k, held_out = len(likelihoods.prior), request.held_out
+    # Draws are made for classes in an order that does not depend on their names.
+    order = orders_of_content(request.inputs[:, :k], k)[0] if held_out is None else held_out.class_order
     for positions, stack in bags.gather(request.inputs):
-        draws = posterior_draws(request, stack, likelihoods, labels=labels, rng=rng)
+        draws = posterior_draws(request, stack, likelihoods, labels=labels, order=order, rng=rng)
         shift = np.random.default_rng([request.seed, len(draws)])
-        draws = add_learning_error(draws, covariance[positions], rng=shift)
+        learned = covariance[positions][:, order[:, None], order]
+        draws = add_learning_error(draws, learned, rng=shift)[..., order.argsort()]
         lower[positions], upper[positions] = shortest(draws, request.level)
         centred = draws - draws.mean(axis=0)
         covariance[positions] = np.einsum("rbc,rbd->bcd", centred, centred) / (len(draws) - 1)

@@ -18,6 +18,7 @@ from scipy.stats import norm
 
 from quanet.arrays import FloatArray
 from quanet.bags import Bags
+from quanet.simplex import orders_of_content
 from quanet.uncertainty.conformal import Errors, calibrations_of
 from quanet.uncertainty.regions import invert
 from quanet.uncertainty.relearning import Ends, IntervalRequest, Likelihoods, replicates
@@ -111,6 +112,8 @@ def draw_bootstrap(
     quantifier, resamples = request.quantifier, request.resamples
     assert resamples is not None
     k = len(quantifier.classes_)
+    order, rows_in_order = orders_of_content(inputs, k if quantifier.reads_posteriors else 0)
+    inputs = inputs[rows_in_order]
     relearned = replicates(quantifier)
     estimates, truths = np.empty((resamples, k)), np.empty((resamples, k))
     cumulative = None
@@ -118,7 +121,7 @@ def draw_bootstrap(
         values = likelihoods(inputs)
         posteriors = likelihoods.posteriors(values, likelihoods.prevalences(values))
         truths[:] = posteriors.mean(axis=0)
-        cumulative = posteriors.cumsum(axis=1).astype(np.float32)
+        cumulative = posteriors[:, order].cumsum(axis=1).astype(np.float32)
     else:
         truths[:] = estimate
     owners = np.arange(resamples) * len(relearned) // resamples
@@ -128,7 +131,7 @@ def draw_bootstrap(
         block = slice(start, min(start + batch, resamples))
         drawn, uniforms = _draw_positions(block.stop - start, size, len(inputs), rng)
         if request.target_is_bag and cumulative is not None:
-            truths[block] = _prevalences_of_drawn_classes(cumulative, drawn, uniforms)
+            truths[block, order] = _prevalences_of_drawn_classes(cumulative, drawn, uniforms)
         for r in np.unique(owners[block]).tolist():
             owned = np.flatnonzero(owners[block] == r)
             estimates[start + owned] = relearned[r].aggregate_bags(rows[r], Bags(drawn[owned]))

@@ -110,13 +110,14 @@ def calibrate_errors(
     quantifier: Quantifier, held_out: HeldOut, *, size: int, target_is_bag: bool, rng: np.random.Generator
 ) -> tuple[list[Errors], FloatArray]:
     """Errors of the estimates of every class in bags of one size, and their correlation (k, k)."""
-    k = held_out.k
+    k, order = held_out.k, held_out.class_order
+    place = order.argsort()
     shares = share_grid(GRID_POINTS)
     classes = 1 if k == 2 else k  # of two classes, one determines the other
     bags = max(20, BAGS // (GRID_POINTS * classes))
     pace = Pace("calibration", classes * GRID_POINTS * bags, long=LONG, advice=ADVICE)
     calibrated, scaled = [], []
-    for c in range(k - classes, k):
+    for c in range(k - classes, k):  # in `order`
         rest = rng.dirichlet(np.ones(k - 1), size=(GRID_POINTS, bags)) * (1 - shares[:, None, None])
         truth = np.insert(rest, c, shares[:, None], axis=2).reshape(-1, k)
         if target_is_bag:
@@ -124,7 +125,8 @@ def calibrate_errors(
             truth = counts / size
         else:
             counts = rng.multinomial(size, truth / truth.sum(axis=1, keepdims=True))
-        errors = (_estimates(quantifier, held_out, counts, rng, pace) - truth).reshape(GRID_POINTS, bags, k)
+        estimates = _estimates(quantifier, held_out.inputs, place[held_out.codes], counts, rng, pace)[:, order]
+        errors = (estimates - truth).reshape(GRID_POINTS, bags, k)
         centre = truth[:, c].reshape(GRID_POINTS, bags)[:, 0]
         learned_share = _learned_share(errors[..., c], len(replicates(quantifier)))
         calibrated.append(Errors(centre, errors[..., c], learned_share))
@@ -132,7 +134,7 @@ def calibrate_errors(
     if k == 2:
         second = calibrated[0]
         calibrated.insert(0, Errors(1 - second.shares[::-1], -second.errors[::-1], second.learned_share))
-    return calibrated, np.corrcoef(np.concatenate(scaled).T)
+    return [calibrated[at] for at in place], np.corrcoef(np.concatenate(scaled)[:, place].T)
 
 
 def _learned_share(errors: FloatArray, n_replicates: int) -> float:
@@ -154,15 +156,18 @@ def _learned_share(errors: FloatArray, n_replicates: int) -> float:
 
 
 def _estimates(
-    quantifier: Quantifier, held_out: HeldOut, counts: IntArray, rng: np.random.Generator, pace: Pace
+    quantifier: Quantifier, inputs: FloatArray, codes: IntArray, counts: IntArray, rng: np.random.Generator, pace: Pace
 ) -> FloatArray:
-    """Estimates (b, k) of bags with class counts (b, k); the replicates of the quantifier estimate them in turn."""
+    """Estimates (b, k) of bags with class counts (b, k), drawn from held-out inputs (m, d) with these codes (m,).
+
+    The replicates of the quantifier estimate them in turn.
+    """
     relearned = replicates(quantifier)
-    rows = [replicate.rows(held_out.inputs) for replicate in relearned]
+    rows = [replicate.rows(inputs) for replicate in relearned]
     estimates = np.empty(counts.shape)
     batch = len(relearned) * max(1, BATCH // (int(counts[0].sum()) * len(relearned)))
     for start in range(0, len(counts), batch):
-        drawn = draw_bags(held_out.codes, counts[start : start + batch], rng)
+        drawn = draw_bags(codes, counts[start : start + batch], rng)
         for r, replicate in enumerate(relearned):
             turn = np.arange((r - start) % len(relearned), len(drawn), len(relearned))
             parts = [turn] if pace.is_known else np.split(turn, FIRST_BAGS[len(turn) > FIRST_BAGS])

@@ -60,10 +60,10 @@ class ControlVariates(Quantifier):
         combined.held_out_ = fitted.held_out_ if fitted.held_out_ is None else replace(fitted.held_out_, fold_gap=None)
         combined.likelihoods_ = Likelihoods(held_out, fitted.prior_)
         rng = np.random.default_rng(0)
-        counts = to_counts(rng.dirichlet(np.ones(held_out.k), size=BAGS), SIZE)
-        stack = combined.rows(held_out.inputs)[draw_bags(held_out.codes, counts, rng)]
+        counts, place = to_counts(rng.dirichlet(np.ones(held_out.k), size=BAGS), SIZE), held_out.class_order.argsort()
+        stack = combined.rows(held_out.inputs)[draw_bags(place[held_out.codes], counts, rng)]
         estimates, likely = combined._both(stack)
-        errors, differences = estimates - counts / SIZE, estimates - likely
+        errors, differences = estimates - counts[:, place] / SIZE, estimates - likely
         weight = (errors * differences).sum() / max(float((differences**2).sum()), 1e-12)
         combined.weight_ = float(np.clip(weight, 0, 1))
         return combined
