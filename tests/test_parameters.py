@@ -47,8 +47,24 @@ def test_a_constraint_allows_and_refuses(constraint, allowed, refused):
 def test_the_message_names_the_owner_the_parameter_the_value_and_what_is_allowed():
     with pytest.raises(InvalidSetting, match=r"^EMQ: tol must be a number above 0; got -1\.$"):
         positive().check("tol", -1, "EMQ")
-    with pytest.raises(InvalidSetting, match=r"^level must be a number between 0 and 1, such as 0\.95; got 95\.$"):
+    with pytest.raises(
+        InvalidSetting, match=r"^level must be a number from 0\.000001 to 0\.999999, such as 0\.95; got 95\.$"
+    ):
         check_level(95)
+
+
+@pytest.mark.parametrize("level", [0.9999999999999999, 1 - 1e-12, 1.0, 0.0, 1e-300, float("nan")])
+def test_a_level_whose_quantile_cannot_be_computed_is_refused(level):
+    with pytest.raises(InvalidSetting, match="level must be a number from 0"):
+        check_level(level)
+
+
+@pytest.mark.parametrize("level", [1e-6, 0.999999])
+def test_the_extreme_levels_have_finite_ends(level):
+    quantifier = quanet.EMQ().fit(*quanet.Gaussians().draw([0.5, 0.5], 200, rng=0))
+    interval = quantifier.predict_interval(quanet.Gaussians().draw([0.3, 0.7], 50, rng=1)[0], level)
+    assert (interval.lower <= interval.estimate).all()
+    assert (interval.estimate <= interval.upper).all()
 
 
 def test_a_subclass_adds_to_what_its_bases_allow_and_takes_precedence():

@@ -301,6 +301,10 @@ class Quantifier(BaseEstimator, ABC):
     def review_parts(self, parts: list[tuple[FloatArray, IntArray]]) -> None:
         """Decide what needs instances of a new kind: rows (m, d) and classes (m,) of each part that was left out."""
 
+    def chosen(self) -> "Quantifier":
+        """The quantifier that estimates: itself; for a search, the one that it has chosen."""
+        return self
+
     def shares_folds(self) -> bool:
         """Whether the classifier fits several folds in shared passes, so that more of them cost little."""
         return False

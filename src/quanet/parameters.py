@@ -136,11 +136,12 @@ def none_or(constraint: Constraint) -> Constraint:
     return constraint | Constraint("None", lambda value: value is None)
 
 
-LEVEL = between(0, 1).such_as("0.95")
+# Nearer to 0 or 1, quantiles and resamples cannot be computed.
+LEVEL = replace(between(1e-6, 1 - 1e-6, including="both"), words="a number from 0.000001 to 0.999999").such_as("0.95")
 
 
 def check_level(level: float) -> None:
-    """Raise `InvalidSetting` unless a level of confidence lies between 0 and 1."""
+    """Raise `InvalidSetting` unless a level of confidence lies between 0 and 1, and not too near to either."""
     LEVEL.check("level", level)
 
 

@@ -198,6 +198,9 @@ def test_another_encoding_is_detected_and_a_wrong_one_is_named_with_its_row(call
     [
         (["--method", "EMQQ"], "Unknown name 'EMQQ'. Did you mean EMQ?"),
         (["--method", "TextClassifier"], "does not estimate shares"),
+        (["--method", "Gaussians"], "'Gaussians' does not estimate shares"),
+        (["--method", "app", "--set", "bag_size=5"], "'app' does not estimate shares"),
+        (["--method", "EMQ", "--classifier", "Gaussians"], "'Gaussians' is not a classifier"),
         (["--set", "cv"], "is not of the form key=value"),
         (["--method", "EMQ", "--set", "folds=3"], "has no setting 'folds'"),
         (["--method", "EMQ", "--set", "tol=much"], "got 'much'"),

@@ -138,7 +138,13 @@ def test_too_little_memory_is_one_line(call, files, monkeypatch):
     monkeypatch.setattr(EMQ, "fit", greedy)
     code, _, err = call("fit", files / "train.csv", "--method", "EMQ", "-o", "model", "-q")
     assert code == 1
-    assert err.startswith("Error: Not enough memory")
+    assert err == "Error: Not enough memory. Use fewer rows or another --method.\n"
+    monkeypatch.setattr("quanet.workflows.compare.run_methods", greedy)
+    _, _, err = call("compare", files / "train.csv", "--label", "sentiment", "-q")
+    assert (
+        err
+        == "Error: Not enough memory. Use fewer rows or a smaller --bag-size or fewer --repeats or fewer --methods.\n"
+    )
 
 
 @pytest.mark.parametrize("verb", ["fit", "predict", "evaluate", "compare", "correct", "monitor", "info", "methods"])

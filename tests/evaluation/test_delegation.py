@@ -21,6 +21,7 @@ from quanet import (
     save,
 )
 from quanet.drift.scale import without_drift
+from quanet.persist.facts import model_facts
 
 FEW = APP(bag_size=50, repeats=2)
 X, Y = Gaussians(distance=2).draw([0.7, 0.3], 400, rng=0)
@@ -86,6 +87,24 @@ def test_a_loaded_search_can_do_the_same(search, tmp_path):
     loaded = load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_interval(NEW).lower, search.predict_interval(NEW).lower)
     assert str(diagnose(loaded, NEW, resamples=50)) == str(diagnose(search, NEW, resamples=50))
+
+
+class WithAPart(PACC):
+    """Someone's method, which has a part of this name and estimates by itself."""
+
+    def _fit(self, X, y):
+        super()._fit(X, y)
+        self.quantifier_ = EMQ(calibration=None).fit(X, 1 - np.asarray(y))
+
+
+def test_only_a_search_estimates_by_another_quantifier(tmp_path):
+    with without_drift():
+        mine, plain = WithAPart().fit(X, Y), PACC().fit(X, Y)
+    assert mine.chosen() is mine
+    np.testing.assert_allclose(mine.predict_interval(NEW).estimate, plain.predict(NEW))
+    save(mine, tmp_path / "mine")
+    save(plain, tmp_path / "plain")
+    assert model_facts(tmp_path / "mine").drift == model_facts(tmp_path / "plain").drift
 
 
 def test_every_copy_along_a_path_knows_what_a_fit_alone_knows():

@@ -256,7 +256,7 @@ def test_large_batches_are_resampled_in_part():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"level": 1.0}, "level must be a number between 0 and 1"),
+        ({"level": 1.0}, "level must be a number from 0"),
         ({"window": 0}, "window must be a number above 0"),
         ({"half_life": -1}, "half_life must be a number above 0"),
         ({"shift": 0}, "shift must be a number above 0"),

@@ -151,7 +151,7 @@ def test_an_estimator_that_is_no_quantifier_comes_back(tmp_path):
 
 def test_what_is_loaded_can_be_fitted_and_saved_again(tmp_path):
     fitted = EMQ().fit(X, CODES)
-    twice = again(again(fitted, tmp_path / "model"), tmp_path / "model")
+    twice = again(again(fitted, tmp_path / "model"), tmp_path / "model again")
     np.testing.assert_array_equal(twice.predict(POOL), fitted.predict(POOL))
     np.testing.assert_array_equal(twice.fit(X, CODES).predict(POOL), fitted.predict(POOL))
 

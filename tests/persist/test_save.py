@@ -253,9 +253,16 @@ def test_a_model_among_other_things_is_refused(model):
         save(fitted(), model)
 
 
+def test_a_model_is_not_replaced_unless_asked(model):
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    with pytest.raises(InvalidSetting, match=r"already contains a model\. Choose .* or pass overwrite=True"):
+        save(PACC().fit(X, CODES), model)
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+
+
 def test_a_model_is_replaced_as_a_whole(model):
     posteriors = np.array([[0.9, 0.1], [0.2, 0.8]])
-    save(PACC("precomputed").fit(posteriors, [1, 2]), model)
+    save(PACC("precomputed").fit(posteriors, [1, 2]), model, overwrite=True)
     assert sorted(path.name for path in model.iterdir()) == ["README.md", "arrays.safetensors", "config.json"]
     assert isinstance(load(model), PACC)
     assert [path.name for path in model.parent.iterdir()] == ["model"]
@@ -277,7 +284,7 @@ def test_a_failure_while_writing_leaves_the_old_model(model, monkeypatch, failur
 
     monkeypatch.setattr(room, "write_new", fail)
     with pytest.raises(type(failure)):
-        save(PACC().fit(X, CODES), model)
+        save(PACC().fit(X, CODES), model, overwrite=True)
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
     assert [path.name for path in model.parent.iterdir()] == ["model"]
 
@@ -296,7 +303,7 @@ def test_a_failure_while_swapping_leaves_the_old_model(model, monkeypatch, faili
 
     monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(KeyboardInterrupt):
-        save(PACC().fit(X, CODES), model)
+        save(PACC().fit(X, CODES), model, overwrite=True)
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
     assert [path.name for path in model.parent.iterdir()] == ["model"]
 

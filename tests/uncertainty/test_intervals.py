@@ -160,7 +160,7 @@ def test_a_loaded_quantifier_gives_the_same_interval(tmp_path):
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, float("nan")])
 def test_a_level_is_a_probability(level):
     X, y = drawn(2, 100, 0)
-    with pytest.raises(InvalidSetting, match="level must be a number between 0 and 1"):
+    with pytest.raises(InvalidSetting, match="level must be a number from 0"):
         PACC().fit(X, y).predict_interval(X, level)
 
 

@@ -190,5 +190,5 @@ def test_what_is_missing_is_named():
         correct_groups(none, none, calibration=(["a", "b"] * 9, ["a", "b"] * 9))
     with pytest.raises(InvalidData, match="judged has 2000 values but human has 3"):
         correct_groups(judged, none[:3])
-    with pytest.raises(InvalidSetting, match="level must be a number between 0 and 1"):
+    with pytest.raises(InvalidSetting, match="level must be a number from 0"):
         correct_groups(judged, human, level=95)

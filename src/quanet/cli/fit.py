@@ -149,7 +149,7 @@ def fit(
     from quanet.workflows.labelled import choose_columns, order_posteriors, read_labelled
 
     _check_output(output, force=force)
-    free_place(output)
+    free_place(output, overwrite=True)
     check_outputs(report=report, force=force)
     names = _check_features(features, text)
     given = check_names(class_names)

@@ -36,6 +36,13 @@ from quanet.errors import QuanetError
 from quanet.files import parse_toml
 
 CONFIG = "quanet.toml"
+LESS_MEMORY = {
+    "--bag-size": "a smaller --bag-size",
+    "--repeats": "fewer --repeats",
+    "--method": "another --method",
+    "--methods": "fewer --methods",
+    "--workers": "fewer --workers",
+}
 PANEL = "General"
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # of the click that typer brings
 
@@ -120,8 +127,20 @@ class Commands(TyperGroup):
             print_error(f"{error.filename or 'a file'}: {error.strerror or error}.")
             raise typer.Exit(1) from error
         except MemoryError as error:
-            print_error("Not enough memory. Use fewer rows, a smaller --bag-size or --repeats, or another method.")
+            print_error(f"Not enough memory. Use {_less_memory(self.commands.get(ctx.invoked_subcommand))}.")
             raise typer.Exit(1) from error
+
+
+def _less_memory(command: Any) -> str:
+    """What needs less memory, of the options that a command has.
+
+    Examples
+    --------
+    >>> _less_memory(None)
+    'fewer rows'
+    """
+    options = {option for param in getattr(command, "params", ()) for option in param.opts}
+    return " or ".join(["fewer rows", *(way for option, way in LESS_MEMORY.items() if option in options)])
 
 
 def _explain(error: Any, ctx: Any) -> None:

@@ -194,7 +194,7 @@ def _restart(watch: "Monitor") -> None:
 def _save(watch: "Monitor", state: Path, model: Path) -> None:
     from quanet.persist.save import save
 
-    save(watch, state, data=f"Batches followed with the model {model}.")
+    save(watch, state, data=f"Batches followed with the model {model}.", overwrite=True)
     note(f"State: {state}")
 
 

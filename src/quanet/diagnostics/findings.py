@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from scipy import stats
@@ -104,8 +104,7 @@ class Diagnosis(Sequence[Finding]):
 
 def shrinkage_findings(quantifier: Quantifier) -> list[Finding]:
     """The finding that estimates are shrunk towards the training prevalence; empty if they are not."""
-    chosen: Any = getattr(quantifier, "quantifier_", quantifier)  # for a search
-    shrinkage = float(chosen.shrinkage_)
+    shrinkage = float(quantifier.chosen().shrinkage_)
     if not shrinkage:
         return []
     severity = "alarm" if shrinkage > 0.5 else "warning"

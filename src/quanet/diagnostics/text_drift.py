@@ -19,8 +19,7 @@ MUCH_OVERLAP = 0.01  # share of training texts that needs a warning
 
 def classifier_of(quantifier: Any) -> Any:
     """The fitted classifier of a quantifier, or None."""
-    chosen = getattr(quantifier, "quantifier_", quantifier)  # for a search
-    return getattr(chosen, "classifier_", None) or getattr(getattr(chosen, "rows_", None), "classifier", None)
+    return getattr(quantifier, "classifier_", None) or getattr(getattr(quantifier, "rows_", None), "classifier", None)
 
 
 class UnknownWords:

@@ -72,9 +72,9 @@ def quantifier_in(folder: str | Path) -> Quantifier:
     """The quantifier in a model folder; of a search, the one that it has selected."""
     loaded = load(folder)
     hashes = getattr(loaded, "training_hashes_", None)
-    loaded = getattr(loaded, "quantifier_", loaded)
-    if hashes is not None:
-        loaded.training_hashes_ = hashes
     if not isinstance(loaded, Quantifier):
         raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
+    loaded = loaded.chosen()
+    if hashes is not None:
+        loaded.training_hashes_ = hashes
     return loaded

@@ -16,7 +16,7 @@ posteriors as predictions. The task is known as classifier accuracy prediction (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -170,7 +170,7 @@ def predict_accuracy(
     >>> round(float((quantifier.classifier_.predict(new) == truth).mean()), 3)
     0.85
     """
-    chosen = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # the one a search has selected
+    chosen = quantifier.chosen()
     inputs = chosen.read(X)
     known = cached(chosen, "label errors", lambda: learn_label_errors(chosen))
     whole = Bags(np.arange(len(inputs))[None], pool_size=len(inputs), weights=weights, merged=merged)

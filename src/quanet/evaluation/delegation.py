@@ -55,6 +55,10 @@ class DelegatingSearch(Quantifier):
         check_is_fitted(self, "quantifier_")
         return self.quantifier_.aggregate(rows)
 
+    def chosen(self) -> Quantifier:
+        """The chosen quantifier, once there is one."""
+        return self.quantifier_ if "quantifier_" in vars(self) else self
+
     @property
     def reads_posteriors(self) -> bool:  # type: ignore[override]
         """Whether the chosen quantifier reads posteriors."""

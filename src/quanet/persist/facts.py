@@ -13,7 +13,8 @@ from quanet.errors import InvalidModel
 from quanet.persist.load import Reader, read_folder, untrusted_types
 from quanet.persist.trust import ARRAYS, Trust, known
 
-INNER = ("quantifier_", "quantifier")  # where a search, or a monitor, keeps the quantifier that knows the classes
+# Where searches and monitors keep the quantifier that knows the classes; other estimators know them themselves.
+INNER = {"GridSearchQ": "quantifier_", "AutoQuantifier": "quantifier_", "Monitor": "quantifier"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,13 +66,15 @@ def model_facts(folder: str | Path) -> Facts:
     try:
         arrays = safetensors.numpy.load(files[ARRAYS]) if ARRAYS in files else {}
         method, state = _object(tree)
-        fitted = _fitted_state(state)
+        nested = [state, *_states_inside(method, state)]
+        fitted: dict[str, Any] = next((one for one in nested if "classes_" in one), {})
         # Arrays, labels and plain values only: what would build an object is not read.
         reader = Reader(arrays, {}, Trust(()))
         classes = reader.read(fitted["classes_"]).tolist() if _is_data(fitted.get("classes_")) else []
         prior = reader.read(fitted["prior_"]).tolist() if _is_data(fitted.get("prior_")) else []
         instances = fitted.get("n_instances_")
-        drift = _drift(_drift_node(state), reader) if prior else ""
+        scale = next((one["drift_"] for one in nested if one.get("drift_") is not None), None)
+        drift = _drift(scale, reader) if prior else ""
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidModel(f"{folder} is damaged and cannot be read: {error!r}. Save the model again.") from error
     return Facts(
@@ -92,20 +95,13 @@ def _object(node: Any) -> tuple[str, dict[str, Any]]:
     return str(node["$object"]), dict(node["state"])
 
 
-def _fitted_state(state: dict[str, Any]) -> dict[str, Any]:
-    """The state with the classes: the model's own, or that of the quantifier inside."""
-    if "classes_" in state:
-        return state
-    inside = (state[name] for name in INNER if isinstance(state.get(name), dict) and "state" in state[name])
-    return next((found for one in inside if (found := _fitted_state(one["state"]))), {})
-
-
-def _drift_node(state: dict[str, Any]) -> Any:
-    """The drift scale of the model, or of the quantifier inside; None if there is none."""
-    if state.get("drift_") is not None:
-        return state["drift_"]
-    inside = (state[name]["state"] for name in INNER if isinstance(state.get(name), dict) and "state" in state[name])
-    return next((found for one in inside if (found := _drift_node(one)) is not None), None)
+def _states_inside(method: str, state: dict[str, Any]) -> list[dict[str, Any]]:
+    """The states of the quantifier inside a search or a monitor, and of the one inside that."""
+    node = state.get(INNER.get(method, ""))
+    if not isinstance(node, dict) or "state" not in node:
+        return []
+    inner, its_state = _object(node)
+    return [its_state, *_states_inside(inner, its_state)]
 
 
 def _drift(node: Any, reader: Reader) -> str:

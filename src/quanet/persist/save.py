@@ -52,11 +52,12 @@ def save(
     results: Mapping[str, float] | None = None,
     notes: str = "",
     facts: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Save a fitted quantifier, or any fitted estimator, with its model card.
 
-    The folder appears when everything is written. A folder with a model is replaced as a whole, and stays as it was if
-    anything fails; a folder with anything else is refused.
+    The folder appears when everything is written. A folder with a model is replaced only with `overwrite`, as a whole,
+    and stays as it was if anything fails; a folder with anything else is refused.
 
     Parameters
     ----------
@@ -66,6 +67,7 @@ def save(
     results : held-out errors for the model card, by their names, such as ``{"AE": results.error("ae").mean()}``.
     notes : more for the model card, in Markdown.
     facts : what `facts_of` returns, such as the columns it was fitted to: names, numbers, lists and mappings.
+    overwrite : replace a model that is already in the folder. Otherwise the folder must be empty or not exist.
 
     Examples
     --------
@@ -82,7 +84,7 @@ def save(
     if not isinstance(quantifier, BaseEstimator):
         raise InvalidSetting(f"save needs a fitted quantifier; got {quantifier!r}, which is not an estimator.")
     check_is_fitted(quantifier)
-    target = free_place(folder)
+    target = free_place(folder, overwrite=overwrite)
     writer = Writer()
     model = writer.write(quantifier)
     about = {
@@ -108,8 +110,8 @@ def save(
         write_new(new / CONFIG, json.dumps(config, indent=1).encode())
 
 
-def free_place(folder: str | os.PathLike[str]) -> Path:
-    """The path that `save` writes to; an existing folder must be empty or a model without other files."""
+def free_place(folder: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """The path that `save` writes to: new, empty or, with `overwrite`, a model without other files."""
     target = Path(folder).resolve()  # through a link, to the folder that is replaced
     check_writable(target)
     if not target.exists():
@@ -130,6 +132,8 @@ def free_place(folder: str | os.PathLike[str]) -> Path:
         raise InvalidSetting(
             f"{folder} also contains {', '.join(foreign)}, which would be lost. Move it, or save elsewhere."
         )
+    if not overwrite:
+        raise InvalidSetting(f"{folder} already contains a model. Choose a different name, or pass overwrite=True.")
     return target
 
 
@@ -224,7 +228,7 @@ def _classes(estimator: Any) -> str:
 
 
 def _drift(estimator: Any) -> str:
-    scale = getattr(getattr(estimator, "quantifier_", estimator), "drift_", None)  # of the quantifier a search selected
+    scale = getattr(estimator, "drift_", None)
     return "" if scale is None else scale.sentence
 
 

@@ -16,7 +16,7 @@ The p-value is 1 minus the highest level at which the interval does not contain 
 """
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,7 +96,7 @@ def read_sides(
 ) -> Sides:
     """Intervals of bags of a pool X, and the errors that they share."""
     check_is_fitted(quantifier, "classes_")
-    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))
+    quantifier = quantifier.chosen()
     read = quantifier.read(X)
     interval = predict_interval_bags(
         quantifier,

@@ -6,7 +6,7 @@ width is decided. Each kind is a module with one function from an `IntervalReque
 """
 
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -200,8 +200,7 @@ def predict_interval_bags(
     (['May', 'June'], array([0.1, 0.1]), array([0.2, 0.2]))
     """
     check_is_fitted(quantifier, "classes_")
-    # A search answers with the quantifier that it has chosen.
-    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))
+    quantifier = quantifier.chosen()
     check_options(level, method, target)
     # The quantifier whose errors the intervals describe.
     described = unshrunk(quantifier) if held_out is not None else as_full_fit(quantifier)

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,7 +115,7 @@ def evaluate_model(
     (['EMQ', 'CC', 'TrainPrevalence'], True)
     """
     named = name or type(quantifier).__name__
-    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # the one a search has selected
+    quantifier = quantifier.chosen()
     classes, bags, read = quantifier.classes_, drawn.bags, reading.instances
     codes, weights = encode(labels, classes), reading.weights
     size, weighted = drawn.bag_size, ""

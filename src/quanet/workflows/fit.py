@@ -143,12 +143,13 @@ def new_quantifier(
     part: dict[str, Any] = {"kind": _exact_name(method)}
     if classifier is not None:
         part["classifier"] = {"kind": _exact_name(classifier)}
-    made = prepare(make(part | dict(settings or {})), seed=seed, device=device, shared=False)
+    made = make(part | dict(settings or {}))
+    if not isinstance(made, Quantifier):
+        raise InvalidPart(f"{brief(method)} does not estimate shares. `quanet methods` lists the methods.", method)
+    made = prepare(made, seed=seed, device=device, shared=False)
     chosen = getattr(made, "classifier", None)
     if classifier is not None and (isinstance(chosen, Quantifier) or not hasattr(chosen, "predict")):
         raise InvalidPart(f"{brief(classifier)} is not a classifier.", classifier)
-    if not isinstance(made, Quantifier):
-        raise InvalidPart(f"{brief(method)} does not estimate shares. `quanet methods` lists the methods.", method)
     return made
 
 
@@ -227,8 +228,18 @@ def _limits(quantifier: Quantifier) -> dict[Any, tuple[float, ...]]:
 
 
 def save_training(quantifier: Quantifier, training: Training, folder: Path, *, command: str = "") -> int:
-    """Save a fitted quantifier with the facts of its training; return the size of the folder in bytes."""
-    save(quantifier, folder, data=training.sentence, results=training.results, facts=training.facts(command))
+    """Save a fitted quantifier with the facts of its training; return the size of the folder in bytes.
+
+    A model that is already there is replaced.
+    """
+    save(
+        quantifier,
+        folder,
+        data=training.sentence,
+        results=training.results,
+        facts=training.facts(command),
+        overwrite=True,
+    )
     return sum(file.stat().st_size for file in folder.iterdir())
 
 

@@ -23,11 +23,11 @@ def load_model(folder: Path, names: Mapping[str, str] | None = None) -> tuple[Qu
     facts = folders.facts_of(folder)
     loaded = folders.load(folder)
     hashes = getattr(loaded, "training_hashes_", None)
-    loaded = getattr(loaded, "quantifier_", loaded)  # the one that a search has selected
-    if hashes is not None:
-        loaded.training_hashes_ = hashes
     if not isinstance(loaded, Quantifier):
         raise InvalidModel(f"{folder} contains a {type(loaded).__name__}, which does not estimate shares.")
+    loaded = loaded.chosen()
+    if hashes is not None:
+        loaded.training_hashes_ = hashes
     facts["digest"] = folders.model_digest(folder)
     facts["class_names"] = ClassNames.of(loaded.classes_, names or {}, facts.get("names"))
     return facts["class_names"].rename(loaded), facts

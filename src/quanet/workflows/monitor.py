@@ -111,7 +111,7 @@ def open_monitor(
     """
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     if folder is not None:
-        free_place(folder)  # raises now if the folder cannot be replaced at the end
+        free_place(folder, overwrite=True)  # raises now if the folder cannot be replaced at the end
         if folder.is_dir() and any(folder.iterdir()):
             return resume(folder, quantifier, given, model=model)
     window = DEFAULT_WINDOW.get(key.period, 7.0)
