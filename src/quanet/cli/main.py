@@ -140,7 +140,8 @@ def _less_memory(command: Any) -> str:
     'fewer rows'
     """
     options = {option for param in getattr(command, "params", ()) for option in param.opts}
-    return " or ".join(["fewer rows", *(way for option, way in LESS_MEMORY.items() if option in options)])
+    *ways, last = ["fewer rows", *(way for option, way in LESS_MEMORY.items() if option in options)]
+    return f"{', '.join(ways)} or {last}" if ways else last
 
 
 def _explain(error: Any, ctx: Any) -> None:
