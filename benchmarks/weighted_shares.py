@@ -32,10 +32,16 @@ QUANTIFIERS: dict[str, dict[str, Any]] = {  # settings of the intervals
     "PACC": {},
     "ACC": {},
     "DyS": {},
+    "KDEyML": {},
     "EMQ, bootstrap": {"method": "bootstrap", "resamples": 200},
     "EMQ, bayes": {"method": "bayes"},
 }
-SOME = {"DyS": ("Gaussians", "words"), "EMQ, bootstrap": ("Gaussians",), "EMQ, bayes": ("Gaussians",)}  # of the data
+SOME = {
+    "DyS": ("Gaussians", "words"),
+    "KDEyML": ("Gaussians",),
+    "EMQ, bootstrap": ("Gaussians",),
+    "EMQ, bayes": ("Gaussians",),
+}  # of the data
 # Parameters of lognormal weights of the other classes and of the second class: mean and deviation of the logarithm.
 WEIGHTS: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "equal": ((0, 0), (0, 0)),
@@ -45,6 +51,7 @@ WEIGHTS: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "lognormal 2": ((0, 2), (0, 2)),
     "second class 3 times": ((0, 1), (1.1, 1)),
     "second class varies more": ((0, 0.5), (0, 1.5)),
+    "second class 10 times": ((0, 0), (2.3, 0)),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 import quanet
 from quanet import ACC, EMQ, PACC, Bags, Gaussians, GridSearchQ
 from quanet.errors import InvalidData
-from quanet.uncertainty.relearning import IntervalRequest, held_out_of
+from quanet.uncertainty.relearning import IntervalRequest, Likelihoods, held_out_of
 from quanet.uncertainty.sampling import sampling_sizes
 
 SOURCE = Gaussians(distance=2.5)
@@ -121,6 +121,28 @@ def test_large_weights_of_one_class_count_as_fewer_instances():
     # The rare class has posteriors that vary more, and nearly all of the large weights.
     of_rare = Bags(np.arange(2000)[None], weights=np.where(codes == 1, np.exp(1.5 * noise), 1.0))
     assert sampling_sizes(replace(request, bags=of_rare))[0] < 0.8 * of_rare.effective_sizes[0]
+
+
+def test_rows_that_weights_repeat_are_no_evidence_that_a_class_is_absent():
+    few = np.tile([1.0, 0.05], (18, 1))
+    many = np.repeat(few, 50, axis=0)
+    expected = Likelihoods.prevalences(few)
+    np.testing.assert_allclose(Likelihoods.prevalences(many, 18), expected, atol=1e-6)
+    assert Likelihoods.prevalences(many)[1] < expected[1] / 5
+
+
+@pytest.mark.parametrize("method", ["conformal", "bootstrap"])
+def test_few_effective_instances_have_the_interval_of_as_many_instances(method):
+    # All instances look like class 0. Half of the weight is on one of them, so that they count as about 4.
+    fitted = fitted_ones()["ACC"]
+    rows = np.tile(POOL[CODES == 0][:1], (100, 1))
+    weighted = Bags(np.arange(100)[None], weights=np.r_[99.0, np.ones(99)])
+    assert weighted.effective_sizes == [4]
+    found, alike = (
+        quanet.predict_interval_bags(fitted, rows, bags, method=method, drift=False)
+        for bags in (weighted, Bags(np.arange(4)[None]))
+    )
+    np.testing.assert_allclose(found.upper[:, 1], alike.upper[:, 1], atol=0.02)
 
 
 @pytest.mark.parametrize(

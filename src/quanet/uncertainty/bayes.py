@@ -260,7 +260,7 @@ def bayes_intervals(request: IntervalRequest) -> Ends:
     if not labels and request.held_out is not None:
         likely = np.empty_like(request.estimate)
         for positions, stack in request.bags.gather(likelihoods(request.inputs)):
-            likely[positions] = likelihoods.prevalences(stack)
+            likely[positions] = likelihoods.prevalences(stack, request.sizes[positions])
         covariance = learning_covariance(likelihoods(request.held_out.inputs), request.held_out, likely)
     rng = np.random.default_rng(request.seed)
     bags = request.bags

@@ -119,7 +119,7 @@ def draw_bootstrap(
     cumulative = None
     if likelihoods is not None:
         values = likelihoods(inputs)
-        posteriors = likelihoods.posteriors(values, likelihoods.prevalences(values))
+        posteriors = likelihoods.posteriors(values, likelihoods.prevalences(values, size))
         truths[:] = posteriors.mean(axis=0)
         cumulative = posteriors[:, order].cumsum(axis=1).astype(np.float32)
     else:

@@ -73,11 +73,14 @@ class ControlVariates(Quantifier):
         estimates, likely = self._both(np.asarray(rows, dtype=float))
         return estimates + self.weight_ * (likely - estimates)
 
-    def combine(self, estimates: FloatArray, inputs: FloatArray, bags: Bags) -> FloatArray:
-        """The combined estimates (b, k) of bags of inputs (n, d), from the known estimates of the quantifier."""
+    def combine(self, estimates: FloatArray, inputs: FloatArray, bags: Bags, sizes: IntArray) -> FloatArray:
+        """The combined estimates (b, k) of bags of inputs (n, d), from the known estimates of the quantifier.
+
+        `sizes` (b,) are those of the bags without weights that they are compared with.
+        """
         likely = np.empty_like(estimates)
         for positions, stack in bags.gather(self.likelihoods_(inputs)):
-            likely[positions] = self.likelihoods_.prevalences(stack)
+            likely[positions] = self.likelihoods_.prevalences(stack, sizes[positions])
         return estimates + self.weight_ * (likely - estimates)
 
     def _both(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

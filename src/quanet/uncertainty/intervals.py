@@ -288,7 +288,7 @@ def with_control_variates(request: IntervalRequest) -> IntervalRequest:
     if held_out is None or not request.held_out_from_fit or not useful:
         return request
     combined = cached(quantifier, "control variates", lambda: ControlVariates.from_fitted(quantifier, held_out))
-    estimate = combined.combine(request.estimate, request.inputs, request.bags)
+    estimate = combined.combine(request.estimate, request.inputs, request.bags, request.sizes)
     return replace(request, quantifier=combined, estimate=estimate)
 
 

@@ -219,15 +219,16 @@ class Likelihoods:
         return ratios / ratios.max(axis=1, keepdims=True)
 
     @staticmethod
-    def prevalences(likelihoods: FloatArray) -> FloatArray:
+    def prevalences(likelihoods: FloatArray, sizes: Any = None) -> FloatArray:
         """Maximum likelihood estimates, (..., n, k) -> (..., k), smoothed by one instance per class.
 
-        They are smoothed because no bag can prove that a class is absent.
+        They are smoothed because no bag can prove that a class is absent. Bags with weights have more rows than
+        instances; their effective sizes (...) say how much one instance is. None for the number of rows.
         """
         n, k = likelihoods.shape[-2:]
         # A uniform prior divides all classes by the same factor, which does not change the estimate.
         estimates, _ = maximum_likelihood(likelihoods, np.full(k, 1 / k))
-        return smooth(estimates, 1 / n)
+        return smooth(estimates, 1 / (n if sizes is None else sizes))
 
     @staticmethod
     def posteriors(likelihoods: FloatArray, prevalences: FloatArray) -> FloatArray:
