@@ -170,8 +170,8 @@ def test_a_method_without_posteriors_names_one_with():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"level": 1.0}, InvalidSetting, "between 0 and 1"),
-        ({"level": 0}, InvalidSetting, "between 0 and 1"),
+        ({"level": 1.0}, InvalidSetting, "level must be a number from 0"),
+        ({"level": 0}, InvalidSetting, "level must be a number from 0"),
         ({"X": X[:0]}, InvalidBags, "The bag is empty"),
         ({"X_held": X[:50]}, InvalidData, "must be passed together"),
         ({"X_held": X[:50], "y_held": [7] * 50}, InvalidData, "Label 7"),

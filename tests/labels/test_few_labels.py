@@ -153,7 +153,7 @@ def test_a_method_that_keeps_nothing_can_be_refined_too():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"level": 0.0}, InvalidSetting, "between 0 and 1"),
+        ({"level": 0.0}, InvalidSetting, "level must be a number from 0"),
         ({"method": "magic"}, InvalidSetting, "'prediction-powered' or 'em'"),
         ({"X_labelled": X[:3], "y_labelled": Y[:3]}, InvalidData, "3 labels are too few"),
         ({"y_labelled": ["no"] * 20}, InvalidData, "Label 'no'"),
@@ -181,7 +181,7 @@ def test_a_method_without_posteriors_is_refused():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"level": 2}, InvalidSetting, "between 0 and 1"),
+        ({"level": 2}, InvalidSetting, "level must be a number from 0"),
         ({"width": 0.0}, InvalidSetting, "between 0 and 1"),
         ({"design": "clever"}, InvalidSetting, "'stratified' or 'random'"),
         ({"X": X[:1]}, InvalidBags, "Label them all"),

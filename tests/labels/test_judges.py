@@ -158,7 +158,7 @@ HUMAN, JUDGE = made(0.9, 0.1, 20)
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"level": 1.5}, InvalidSetting, "between 0 and 1"),
+        ({"level": 1.5}, InvalidSetting, "level must be a number from 0"),
         ({"calibration": "some"}, InvalidSetting, "'apart' or 'part'"),
         ({"human": [1] * 40}, InvalidData, "all 40 human labels are 1|Label 0 is not one of the classes"),
         ({"human": [1] * 37 + [0] * 3}, InvalidData, "class 0 has 3 human labels"),
