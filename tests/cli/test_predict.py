@@ -269,7 +269,7 @@ def test_clusters_widen_intervals_of_the_source(call, model, tmp_path):
     width = [one["total"]["classes"]["positive"] for one in (plain, clustered)]
     assert width[0]["estimate"] == width[1]["estimate"]
     assert width[1]["upper"] - width[1]["lower"] > 2 * (width[0]["upper"] - width[0]["lower"])
-    code, out, _ = call(*words, "--cluster", "author", "--format", "html")
+    _, out, _ = call(*words, "--cluster", "author", "--format", "html")
     assert "clusters by author" in out
     assert "intervals are those of their source" in out
 

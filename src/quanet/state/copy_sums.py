@@ -52,16 +52,16 @@ class CopySums:
         for part in parts:
             places = np.searchsorted(groups, part.groups)
             if len(np.unique(part.groups)) == len(part.groups):
-                sums[places] += part._folded(m)
+                sums[places] += part.folded(m)
             else:
-                np.add.at(sums, places, part._folded(m))
+                np.add.at(sums, places, part.folded(m))
         if rows:
             numbers = np.zeros(int(groups[-1]) + 1, dtype=np.intp)
             numbers[groups] = np.arange(len(groups))
             _add_rows(sums, rows, numbers, layout)
         return cls(groups, sums)
 
-    def _folded(self, m: int) -> Int64:
+    def folded(self, m: int) -> Int64:
         """Fewer sums: those whose hashes now have the same lowest bits together."""
         s, size, limbs = self.sums.shape
         if size == m + 1:
