@@ -25,6 +25,7 @@ from quanet.data.duplicates import first_copies, independent_size
 from quanet.drift.scale import without_drift
 from quanet.errors import QuanetWarning
 from quanet.simplex import count, draw_bags, draw_uniformly, order_of_appearance, to_counts
+from quanet.wording import percent
 
 MIN_HELD_OUT = 30  # held-out instances; with fewer, nothing is measured and estimates are not shrunk
 MIN_PER_CLASS = 4  # held-out instances of a class, so that each half has two
@@ -265,7 +266,7 @@ def shrinkage_sentence(shrinkage: float) -> str:
     if shrinkage == 1:
         return "The classifier does not separate the classes; the estimate is the training prevalence."
     return (
-        f"The classifier hardly separates the classes; estimates are shrunk by {100 * shrinkage:.0f} % "
+        f"The classifier hardly separates the classes; estimates are shrunk by {percent(shrinkage, digits=0)} "
         "towards the training prevalence."
     )
 

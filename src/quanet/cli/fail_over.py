@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from quanet.cli.console import note, one_line, problems
 from quanet.cli.options import HOW
+from quanet.wording import level_text, percent, with_share
 
 EXIT_CODE = 3
 NAMED = 3  # groups named in the message
@@ -66,12 +67,12 @@ def check_bound(
     place = [Bound.ESTIMATE, Bound.LOWER, Bound.UPPER].index(which)
     ends = [(name, float(interval[place])) for name, *interval in shares]
     over = sorted([one for one in ends if one[1] > bound], key=lambda one: -one[1])
-    asked = f"{100 * bound:g} %"
+    asked = level_text(bound)
     end = "estimate" if which is Bound.ESTIMATE else f"{which.value} end"
     if not over:
         note(f"{label}: not over {asked} ({end} of every interval is within the bound).")
         return
-    shown = ", ".join(f"{name} {100 * value:.1f} %" for name, value in over[:NAMED])
+    shown = ", ".join(with_share(name, percent(value)) for name, value in over[:NAMED])
     more = f" and {len(over) - NAMED:,} more" if len(over) > NAMED else ""
     message = f"Failed: {label} {MEANING[which]} {asked} ({end}: {shown}{more})."
     problems.print(escape(one_line(message)), highlight=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from quanet.cli.console import console, warnings_as_lines
 from quanet.cli.options import ModelFolder
+from quanet.wording import percent
 
 if TYPE_CHECKING:
     from quanet.persist.facts import Facts
@@ -88,14 +89,14 @@ def _print_classes(facts: "Facts") -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), title="\nClasses", title_justify="left", title_style="bold")
     table.add_column("class")
     table.add_column("training share", justify="right")
-    shares = [f"{share:.2%}" for share in facts.prior] or [""] * len(facts.classes)
+    shares = [percent(share, digits=2) for share in facts.prior] or [""] * len(facts.classes)
     saved = facts.config.get("facts", {})
     names, smallest = saved.get("names", {}), saved.get("smallest_shares", {})
     for size in smallest:
         table.add_column(f"told from 0 in {int(size):,} rows", justify="right")
     for label, share in list(zip(facts.classes, shares, strict=True))[:CLASSES_SHOWN]:
         named = f" ({names[str(label)]})" if str(label) in names else ""
-        limits = (f"{shares[str(label)]:.2%}" if str(label) in shares else "" for shares in smallest.values())
+        limits = (percent(shares[str(label)], digits=2) if str(label) in shares else "" for shares in smallest.values())
         table.add_row(escape(f"{label}{named}"), share, *limits)
     console.print(table)
     if len(facts.classes) > CLASSES_SHOWN:

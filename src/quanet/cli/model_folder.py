@@ -9,6 +9,7 @@ import typer
 
 from quanet.cli.class_options import check_names
 from quanet.cli.console import note, progress
+from quanet.wording import many
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
@@ -125,7 +126,7 @@ def note_rows(reading: "GroupedInputs", rows: int, name: str = "", *, missing: s
     """Print how many of the rows are used, and why others are not."""
     reasons = {"no group": missing}
     skipped = ", ".join(f"{number:,} skipped ({reasons.get(why, why)})" for why, number in reading.skipped.items())
-    groups = f" in {len(reading.groups):,} groups" if reading.groups[0] and missing != "no label" else ""
+    groups = f" in {many(len(reading.groups), 'group')}" if reading.groups[0] and missing != "no label" else ""
     note(f"{name}{reading.total:,} of {rows:,} rows{groups}{': ' + skipped if skipped else ''}")
     if reading.without_weight:
         note(f"{reading.without_weight:,} rows have weight 0 in column {reading.weight!r} and do not count.")

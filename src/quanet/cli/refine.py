@@ -77,7 +77,7 @@ def refine(
     report: Report = None,
     force: Force = False,
 ) -> None:
-    """Refine shares with labels of some rows: estimates that no drift can mislead, with intervals.
+    """Refine shares with labels of some rows: correct whatever has changed since training, with intervals.
 
     The labels are those of a plan (`quanet label plan`), or of a random part of the rows. Labels of rows that somebody
     has picked are not accepted. A group with at least 10 labels is corrected by its own, the others by all labels.

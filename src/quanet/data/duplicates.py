@@ -25,6 +25,7 @@ from sklearn.utils import _safe_indexing
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.data.instances import check_texts, column_names, is_text
 from quanet.errors import InvalidData
+from quanet.wording import percent
 
 Hashes = NDArray[np.uint64]
 MAX_HASHES = 2**16  # kept of training texts: half a megabyte
@@ -397,6 +398,6 @@ class RowOrder:
         if found - squares <= max(NOTABLE, RELATED * deviation):
             return ""
         return (
-            f"The labels are related to the order of the rows: {100 * found:.0f} % of neighbouring rows have the same "
-            f"label, {100 * squares:.0f} % by chance."
+            f"The labels are related to the order of the rows: {percent(found, digits=0)} of neighbouring rows have "
+            f"the same label, {percent(squares, digits=0)} by chance."
         )

@@ -16,10 +16,12 @@ from quanet.drift.descriptions import WORD, Descriptions, PosteriorDescriber, Te
 from quanet.drift.profile import BagMeans
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.widening import STATES, Drift, described
+from quanet.wording import listing, plus_minus, points
 
 TEXTS = 2000  # whose words are compared with the training texts
 EXAMPLES = 3
 NAMED = 3  # groups
+WORTH_A_SENTENCE = 0.0005  # of a share: less than a tenth of a point is shown as nothing in an interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,12 +103,12 @@ def _alike(total: Interval, like: str, unseen: str) -> Finding:
     drift = total.drift
     assert drift is not None
     if drift.state != "trusted":
-        hidden = "Drift that is too small to be seen with so many training instances may cost up to"
-        sentence = f"{like}. {hidden} {_points(float(drift.cost.max()))}; the interval includes it.{unseen}"
+        hidden = f" Drift of up to {points(float(drift.cost.max()))} may go unnoticed; the interval includes it."
+        sentence = f"{like}: no drift was detected.{hidden if _costs(drift) else ''}{unseen}"
         return Finding("contents", "note", sentence, numbers=_numbers(drift))
-    half = _points(float(total.without_drift.width.max()) / 2)
-    sentence = f"{like}: {_cost(drift)}, at most half of the sampling error (±{half}).{unseen}"
-    return Finding("contents", "ok", sentence, numbers=_numbers(drift))
+    half = plus_minus(float(total.without_drift.width.max()) / 2)
+    small = f": {_cost(drift)}, at most half of the sampling error ({half})" if _costs(drift) else ""
+    return Finding("contents", "ok", f"{like}{small}.{unseen}", numbers=_numbers(drift))
 
 
 def _nouns(quantifier: Quantifier) -> tuple[str, str]:
@@ -135,11 +137,12 @@ def _numbers(drift: Drift) -> dict[str, float]:
 
 
 def _cost(drift: Drift) -> str:
-    return f"drift may cost up to {_points(float(drift.cost.max()))} ({drift.source})"
+    return f"drift may cost up to {points(float(drift.cost.max()))} ({drift.source})"
 
 
-def _points(share: float) -> str:
-    return f"{100 * share:.1f} points"
+def _costs(drift: Drift) -> bool:
+    """Whether drift may cost so much that it is worth a sentence."""
+    return bool(drift.cost.max() >= WORTH_A_SENTENCE)
 
 
 def _by_state(groups: Interval | None) -> str:
@@ -150,19 +153,18 @@ def _by_state(groups: Interval | None) -> str:
     parts = {state: f"{number:,} {state}" for state, number in counts.items() if number}
     if counts["refused"] and groups.groups is not None:
         names = [str(name) for name in groups.groups[groups.drift.state == "refused"].tolist()]
-        others = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-        parts["refused"] += f" ({', '.join(names[:NAMED])}{others})"
+        parts["refused"] += f" ({listing(names, most=NAMED)})"
     return f" Groups: {', '.join(parts.values())}."
 
 
 def _advice(total: Drift, worst: Drift) -> str:
-    labels = f"About {int(worst.labels):,} random labels"
+    how = "quanet label plan, then quanet refine"
     if total.state == "trusted":
-        return f"{labels} of such a group would settle its shares: quanet label plan, then quanet refine."
+        return f"Label about {int(worst.labels):,} random rows of such a group: {how}."
+    label = f"Label about {int(worst.labels):,} random rows: {how}"
     if total.state == "widened":
-        return f"{labels} would settle it: quanet label plan, then quanet refine."
-    how = "quanet label plan, then quanet refine; or train on similar data"
-    return f"Do not rely on the estimate. {labels} would settle it: {how}."
+        return f"{label}."
+    return f"Do not rely on the estimate. {label}; or train on similar data."
 
 
 def _quoted(

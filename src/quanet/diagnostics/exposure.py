@@ -8,6 +8,7 @@ from quanet.data.copies import count_copies
 from quanet.data.instances import Inputs
 from quanet.diagnostics.findings import Finding
 from quanet.uncertainty.evidence import copies_notes
+from quanet.wording import listing, many
 
 FEW = 20  # instances; an estimate that depends on fewer is hardly an average
 NAMED = 3  # groups
@@ -58,13 +59,11 @@ def weights_findings(whole: Bags, groups: Bags | None = None, *, weight: str = "
     numbers = {"n": float(n), "effective_n": float(effective), "carriers": float(carriers), "absent": float(absent)}
     sentence = f"{carriers:,} of {n:,} instances carry half of the {what}: the effective size is {effective:,}."
     if absent:
-        who = "1 instance has" if absent == 1 else f"{absent:,} instances have"
-        sentence += f" {who} no {what}; such instances do not count."
+        sentence += f" {many(absent, 'instance has', 'instances have')} no {what}; such instances do not count."
     names = [] if groups is None else [str(name) for name in groups.labels[is_dominated(groups)].tolist()]
     if names and groups is not None:
-        others = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
         few = f" In {len(names):,} of {len(groups):,} groups, fewer than {FEW} instances do"
-        sentence += f"{few} ({', '.join(names[:NAMED])}{others})."
+        sentence += f"{few} ({listing(names, most=NAMED)})."
     if is_dominated(whole)[0] or names:
         advice = f"Shares of the {what} depend on these few instances; the interval includes that. Check them by hand."
         return [Finding("weights", "warning", sentence, advice, numbers)]

@@ -14,13 +14,13 @@ from quanet.diagnostics.prior_shift import MixtureFit
 from quanet.evaluation.limits import cramer_rao_variance
 from quanet.held_out import ADVICE, shrinkage_sentence
 from quanet.simplex import count
+from quanet.wording import SHOWN_AS_ZERO, level_text, many, p_value, percent, plus_minus, upper_text
 
 if TYPE_CHECKING:
     from quanet.uncertainty.regions import Interval
 
 SEVERITIES = ("ok", "note", "warning", "alarm")  # from best to worst
 WIDE = 0.1  # half-width of an interval that is too wide
-SHOWN_AS_ZERO = 0.0005  # smaller shares are shown as 0.0 %
 NAMED = 3  # classes in a sentence
 LESS_CONFIDENT = "The instances may be shorter, noisier or of a different kind than the training data."
 MORE_CONFIDENT = (
@@ -143,27 +143,33 @@ def prior_shift(case: Evidence, fit: MixtureFit) -> Finding:
         return Finding(
             "prior shift",
             "ok",
-            f"The bag looks like a mixture of the training classes (p = {fit.p_value:.2g}).",
+            f"The bag looks like a mixture of the training classes ({p_value(fit.p_value)}).",
             numbers=numbers,
         )
     c, low, high = fit.worst
     more = "more" if fit.surplus > 0 else "fewer"
     sentence = (
-        f"The posteriors do not fit any mixture of the training classes (p = {fit.p_value:.2g}): about "
-        f"{fit.misfit:.1%} of the instances do not fit. There are {abs(fit.surplus):.1%} {more} than expected with a "
-        f"posterior of {case.names[c]!r} between {low:.2f} and {high:.2f}."
+        f"The posteriors do not fit any mixture of the training classes ({p_value(fit.p_value)}): about "
+        f"{percent(fit.misfit)} of the instances do not fit. {percent(abs(fit.surplus)).capitalize()} {more} than "
+        f"expected have a posterior of {case.names[c]!r} {_range(low, high)}."
     )
     if fit.misfit <= case.half_width:
-        included = f"The interval (±{case.half_width:.1%}) includes an error of this size."
+        included = f"The interval ({plus_minus(case.half_width)}) includes an error of this size."
         return Finding("prior shift", "note", sentence, included, numbers)
     return Finding(
         "prior shift",
         "warning" if fit.misfit <= WIDE / 2 else "alarm",
         sentence,
-        f"The error may exceed the interval (±{case.half_width:.1%}). Label a small random part of the bag and use "
-        "refine, or train on newer data.",
+        f"The error may exceed the interval ({plus_minus(case.half_width)}). Label a small random part of the bag and "
+        "use refine, or train on newer data.",
         numbers,
     )
+
+
+def _range(low: float, high: float) -> str:
+    """Between which values a posterior is; near which, if both look the same."""
+    ends = f"{low:.2f}", f"{high:.2f}"
+    return f"near {ends[0]}" if ends[0] == ends[1] else f"between {ends[0]} and {ends[1]}"
 
 
 def prevalence(case: Evidence) -> Finding:
@@ -173,13 +179,13 @@ def prevalence(case: Evidence) -> Finding:
     covariance = np.cov(case.held_out, rowvar=False) * (1 / case.n + 1 / m)
     degrees = k - 1  # posteriors sum to 1
     statistic = float(difference @ np.linalg.pinv(covariance, rcond=1e-8, hermitian=True) @ difference)
-    p_value = float(stats.f.sf(statistic / degrees, degrees, max(1, m - k)))
+    p = float(stats.f.sf(statistic / degrees, degrees, max(1, m - k)))
     gaps = np.abs(case.estimate - case.prior)
     at = int(np.flatnonzero(gaps >= gaps.max() - 1e-9)[-1])  # two classes differ equally: the last one
-    numbers = {"p_value": p_value, "estimate": float(case.estimate[at]), "training": float(case.prior[at])}
-    shares = f"{case.estimate[at]:.1%} here, {case.prior[at]:.1%} in the training data"
-    found = f"{case.names[at]!r}: {shares}; p = {p_value:.2g}"
-    if p_value >= case.alpha:
+    numbers = {"p_value": p, "estimate": float(case.estimate[at]), "training": float(case.prior[at])}
+    shares = f"{percent(case.estimate[at])} here, {percent(case.prior[at])} in the training data"
+    found = f"{case.names[at]!r}: {shares}; {p_value(p)}"
+    if p >= case.alpha:
         return Finding(
             "prevalence", "ok", f"The prevalence may be the same as in the training data ({found}).", numbers=numbers
         )
@@ -208,7 +214,8 @@ def classifier(case: Evidence, deviations: FloatArray) -> Finding:
     recall = float(np.diag(rates).mean())
     per_instance = float(deviations.max()) * case.n**0.5  # for a bag of one instance
     numbers = {"balanced_accuracy": recall, "condition": condition, "deviation_per_instance": per_instance}
-    found = f"balanced accuracy {recall:.1%}, condition number of the confusion matrix {condition:.3g}"
+    # The condition number is in `numbers`: it says nothing to most readers.
+    found = f"balanced accuracy {percent(recall)}, by guessing {percent(1 / len(case.names))}"
     if not np.isfinite(per_instance) or condition > 50:
         return Finding(
             "classifier",
@@ -231,17 +238,18 @@ def classifier(case: Evidence, deviations: FloatArray) -> Finding:
 def bag_size(case: Evidence, deviations: FloatArray) -> Finding:
     """Check that the bag is large enough for a narrow interval."""
     half = float(stats.norm.isf(case.alpha / 2) * deviations.max())
-    limit = f"the margin of error is at least ±{half:.1%} at {1 - case.alpha:.0%} confidence"
+    limit = f"the margin of error is at least {plus_minus(half)} at {level_text(1 - case.alpha)} confidence"
+    who = f"{many(case.n, 'instance')} {'is' if case.n == 1 else 'are'}"
     numbers = {"n": float(case.n), "half_width": half}
     if np.isfinite(half) and half <= WIDE / 2:
-        return Finding("bag size", "ok", f"{case.n} instances are enough: {limit}.", numbers=numbers)
+        return Finding("bag size", "ok", f"{who} enough: {limit}.", numbers=numbers)
     needed = f"{int(np.ceil(case.n * (half / (WIDE / 2)) ** 2)):,}" if np.isfinite(half) else "even very many"
     numbers["needed"] = case.n * (half / (WIDE / 2)) ** 2
     return Finding(
         "bag size",
         "warning" if half <= WIDE else "alarm",
-        f"{case.n} instances are few: {limit}.",
-        f"About {needed} instances would reduce it to ±{WIDE / 2:.0%}. Merge bags, or collect more instances.",
+        f"{who} too few: {limit}.",
+        f"About {needed} instances would reduce it to {plus_minus(WIDE / 2)}. Merge bags, or collect more instances.",
         numbers,
     )
 
@@ -257,16 +265,16 @@ def confidence(case: Evidence, prevalences: FloatArray) -> Finding:
     spread = prevalences @ (variances + means**2) - expected**2
     error = float(np.sqrt(spread / case.n + prevalences**2 @ (variances / sizes)))
     score = (float(entropy.mean()) - expected) / max(error, 1e-12)
-    p_value = float(2 * stats.norm.sf(abs(score)))
-    numbers = {"entropy": float(entropy.mean()), "expected": expected, "p_value": p_value}
+    p = float(2 * stats.norm.sf(abs(score)))
+    numbers = {"entropy": float(entropy.mean()), "expected": expected, "p_value": p}
     change = float(entropy.mean()) / max(expected, 1e-12) - 1
-    if p_value >= case.alpha / 5 or abs(change) < 0.05:
+    if p >= case.alpha / 5 or abs(change) < 0.05:
         return Finding("sureness", "ok", "The classifier is as confident as expected.", numbers=numbers)
     return Finding(
         "sureness",
         "note",
         f"The classifier is {'less' if change > 0 else 'more'} confident than expected: the entropy of its posteriors "
-        f"is {entropy.mean():.2f} instead of {expected:.2f} (p = {p_value:.2g}).",
+        f"is {percent(abs(change), digits=0)} {'larger' if change > 0 else 'smaller'} ({p_value(p)}).",
         LESS_CONFIDENT if change > 0 else MORE_CONFIDENT,
         numbers,
     )
@@ -309,17 +317,6 @@ def zero_shares(total: "Interval", groups: "Interval | None" = None) -> list[Fin
             upper,
         )
     ]
-
-
-def upper_text(share: float) -> str:
-    """The upper end of an interval of a share that is shown as 0.0 %, never as 0.0 % itself.
-
-    Examples
-    --------
-    >>> upper_text(0.043), upper_text(0.0001)
-    ('4.3 %', '0.05 %')
-    """
-    return f"{100 * share:.1f} %" if share >= SHOWN_AS_ZERO else f"{100 * SHOWN_AS_ZERO:.2f} %"
 
 
 def _entropy(posteriors: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from quanet.data.duplicates import MAX_HASHES, Hashes
 from quanet.data.instances import check_texts
 from quanet.diagnostics.findings import Finding
 from quanet.drift.descriptions import WORD
+from quanet.wording import percent
 
 MANY_UNKNOWN = 0.15  # share of unknown words above which texts are unlike the training texts
 MUCH_OVERLAP = 0.01  # share of training texts that needs a warning
@@ -89,14 +90,14 @@ def unknown_words_finding(share: float, usual: float | None = None) -> Finding:
     """The finding about a share of unknown words, compared with the usual share if known."""
     limit = MANY_UNKNOWN if usual is None else max(2 * usual, usual + 0.05)
     numbers = {"unknown": share} | ({} if usual is None else {"usual": usual})
-    typical = "" if usual is None else f" ({usual:.1%} is typical)"
+    typical = "" if usual is None else f" ({percent(usual)} is typical)"
     if share <= limit:
-        sentence = f"The vocabulary matches the training texts: {share:.1%} of the words are unknown{typical}."
+        sentence = f"The vocabulary matches the training texts: {percent(share)} of the words are unknown{typical}."
         return Finding("words", "ok", sentence, numbers=numbers)
     return Finding(
         "words",
         "warning" if share <= 2 * limit else "alarm",
-        f"The vocabulary differs from the training texts: {share:.1%} of the words are unknown{typical}.",
+        f"The vocabulary differs from the training texts: {percent(share)} of the words are unknown{typical}.",
         "Check that the texts are of the same kind and language. Train on similar texts, or use refine.",
         numbers,
     )
@@ -151,17 +152,28 @@ def overlap_count(texts: int, compared: int, found: int) -> int | None:
 
 
 def training_overlap_findings(count: int | None, n: int) -> list[Finding]:
-    """The finding about `count` training texts among n texts; empty if there are none."""
+    """The finding about `count` training texts among n texts; empty if there are none.
+
+    Examples
+    --------
+    >>> print(*training_overlap_findings(1, 3000))
+    note: 1 of the 3,000 texts is a training text. So few hardly change the shares.
+    """
     if not count:
         return []
     share, are = count / n, "is a training text" if count == 1 else "are training texts"
+    much = share >= MUCH_OVERLAP
+    them, they = ("it", "its label") if count == 1 else ("them", "their labels")
+    advice = (
+        f"The model was fitted to {they}, so it is more confident about {them} than about new texts. Leave {them} out, "
+        f"and add {they} to the result."
+    )
     return [
         Finding(
             "training texts",
-            "warning" if share >= MUCH_OVERLAP else "note",
-            f"{count:,} of the {n:,} texts ({share:.1%}) {are}.",
-            "The model was fitted to their labels, so it is more confident about them than about new texts. Leave them "
-            "out, and add their known labels to the result.",
+            "warning" if much else "note",
+            f"{count:,} of the {n:,} texts{f' ({percent(share)})' if much else ''} {are}.",
+            advice if much else "So few hardly change the shares.",
             {"texts": float(count), "share": share},
         )
     ]

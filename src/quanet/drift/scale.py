@@ -32,6 +32,7 @@ from quanet.drift.descriptions import Describer, Descriptions, PosteriorDescribe
 from quanet.drift.parts import MIN_OF_CLASS, MIN_PARTS, TrainingParts, bias_variance, find_parts
 from quanet.drift.profile import BagDistances, BagMeans, Profile, share_between
 from quanet.errors import QuanetWarning
+from quanet.wording import points
 
 TYPICAL_RATES = {"contents": 0.5, "posteriors": 1.2}
 POWER = 0.75  # of the distance
@@ -244,8 +245,8 @@ def drift_sentence(kind: str, variances: FloatArray, unknown: str = "", no_parts
 
     Examples
     --------
-    >>> "was off by 5.0 points" in drift_sentence("clusters", np.array([0.01, 0.03, -0.01, 0.0]))
-    True
+    >>> drift_sentence("clusters", np.array([0.01, 0.03, -0.01, 0.0]))
+    'When each of 4 clusters of the training data was left out, a share of 50 % in it was typically off by 5.0 points.'
     >>> drift_sentence("", np.empty(0), no_parts="there are 800 training instances, fewer than 1,000")
     'The bias that is typical of other datasets is used, since there are 800 training instances, fewer than 1,000.'
     """
@@ -253,11 +254,9 @@ def drift_sentence(kind: str, variances: FloatArray, unknown: str = "", no_parts
         return f"Unknown: {unknown}. Intervals do not include drift."
     if not kind:
         return f"The bias that is typical of other datasets is used{f', since {no_parts}' if no_parts else ''}."
-    median = 100 * np.sqrt(max(0.0, float(np.median(variances))) / 4)
-    return (
-        f"On {len(variances)} {kind} of the training data, each left out once, the estimate was off by "
-        f"{100 * root_mean_square(variances):.1f} points (root mean square at a share of 50 %; median {median:.1f})."
-    )
+    bias = root_mean_square(variances)
+    off = f"typically off by {points(bias)}" if bias >= 0.0005 else "right, except for chance"
+    return f"When each of {len(variances)} {kind} of the training data was left out, a share of 50 % in it was {off}."
 
 
 def root_mean_square(variances: FloatArray) -> float:

@@ -36,6 +36,7 @@ from quanet.evaluation.label_errors import (
 )
 from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.relearning import REPLICATES, cached
+from quanet.wording import between, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +106,7 @@ class ExpectedAccuracy:
 
     def __str__(self) -> str:
         def written(name: str, one: Measure) -> str:
-            return f"{name} {100 * one.estimate:.1f} % ({100 * one.lower:.1f} to {100 * one.upper:.1f} %)"
+            return f"{name} {percent(float(one.estimate))} ({between(float(one.lower), float(one.upper))})"
 
         return f"Expected {written('accuracy', self.accuracy)}, {written('macro F1', self.macro_f1)}"
 

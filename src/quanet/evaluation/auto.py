@@ -32,6 +32,7 @@ from quanet.methods.likelihood import MAPLS
 from quanet.methods.matching import DyS
 from quanet.methods.median_sweeps import MS
 from quanet.metrics import find_metric
+from quanet.wording import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,11 +227,13 @@ class AutoQuantifier(DelegatingSearch):
         if len(self.report_) > 1:
             second = self.report_[1]
             clear = second["excess"] > CLEAR * second["excess_standard_error"]
-            lines.append(
-                f"Second: {_named(second)}, {second['error']:.4f}. It is worse on {second['worse_in']:.0%} of the "
-                f"bags, by {second['excess']:.4f} ± {second['excess_standard_error']:.4f} on average: "
-                + ("a clear difference." if clear else "no clear difference.")
+            worse = (
+                f"It is worse on {percent(second['worse_in'], digits=0)} of the bags, by {second['excess']:.4f} ± "
+                f"{second['excess_standard_error']:.4f} on average: {'a' if clear else 'no'} clear difference."
+                if second["excess"] >= 0.00005
+                else "It is as good on average."
             )
+            lines.append(f"Second: {_named(second)}, {second['error']:.4f}. {worse}")
         for key, word in (("classifier", "By classifier"), ("method", "By method")):
             best_errors: dict[str, float] = {}
             for entry in self.report_:

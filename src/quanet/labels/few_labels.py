@@ -21,6 +21,7 @@ from quanet.labels.label_em import (
 from quanet.labels.prediction_powered import design_labels, prediction_powered
 from quanet.parameters import check_level, one_of
 from quanet.simplex import encode, project
+from quanet.wording import between, percent
 
 MIN_LABELS = 10  # fewer labels give no usable interval
 
@@ -52,7 +53,7 @@ class Refined:
 
     def __str__(self) -> str:
         lines = zip(self.classes.tolist(), self.estimate, self.lower, self.upper, strict=True)
-        return "\n".join(f"{name}: {p:.1%} ({low:.1%} to {high:.1%})" for name, p, low, high in lines)
+        return "\n".join(f"{name}: {percent(p)} ({between(low, high)})" for name, p, low, high in lines)
 
 
 def refine(

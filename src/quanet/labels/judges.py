@@ -18,6 +18,7 @@ from quanet.labels.judge_covariance import JudgedUnits, cluster_codes, joint_spr
 from quanet.labels.judge_likelihood import PSEUDO_COUNT, likelihood_intervals
 from quanet.parameters import check_level, one_of
 from quanet.simplex import classes_of, count, encode
+from quanet.wording import between, percent
 
 MIN_PER_CLASS = 5  # human labels per class; fewer do not show how the judge errs
 MAX_BINS = 8
@@ -46,7 +47,8 @@ class CorrectedRate:
     def __str__(self) -> str:
         lines = zip(self.classes.tolist(), self.estimate, self.lower, self.upper, self.judged, strict=True)
         return "\n".join(
-            f"{name}: {p:.1%} ({low:.1%} to {high:.1%})" + (f", judged {judged:.1%}" if np.isfinite(judged) else "")
+            f"{name}: {percent(p)} ({between(low, high)})"
+            + (f", judged {percent(judged)}" if np.isfinite(judged) else "")
             for name, p, low, high, judged in lines
         )
 

@@ -17,6 +17,7 @@ from quanet.methods.about import About
 from quanet.methods.svm import check_features
 from quanet.parameters import Constraints, between, whole
 from quanet.simplex import project
+from quanet.wording import level_text
 
 MOST_WORDS = 25  # a profile of more words is hardly ever seen twice
 RIDGE = 1e-6  # of the quadratic, so that classes with the same profiles share what they explain
@@ -114,8 +115,8 @@ class ReadMe(Quantifier):
         frequent = np.flatnonzero((share >= self.rare) & (share <= 1 - self.rare))
         if not len(frequent):
             raise InvalidData(
-                f"no word occurs in {self.rare:.0%} to {1 - self.rare:.0%} of the {len(codes)} texts. "
-                "Lower `rare`, or pass texts that share words."
+                f"no word occurs in {level_text(self.rare)} to {level_text(1 - self.rare)} of the {len(codes):,} "
+                "texts. Lower `rare`, or pass texts that share words."
             )
         self._draw_words(frequent)
         numbers = self._numbers(presence)

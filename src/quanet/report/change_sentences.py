@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quanet.report.phrases import points
+from quanet.report.phrases import class_name, points, signed, signed_span, span
 
 if TYPE_CHECKING:
     from quanet.uncertainty.differences import Differences, Trend
@@ -26,12 +26,12 @@ def change_sentence(differences: Differences, i: int, c: int, *, over_time: bool
     estimate, lower, upper = (
         float(part[i, c]) for part in (differences.estimate, differences.lower, differences.upper)
     )
-    first, second, name = differences.first[i], differences.second[i], differences.classes[c]
+    first, second, name = differences.first[i], differences.second[i], class_name(differences.classes[c])
     if not differences.significant[i, c]:
         where = f"from {first} to {second}" if over_time else f"between {second} and {first}"
         return (
             f"{name}: no clear {'change' if over_time else 'difference'} {where} "
-            f"({signed(estimate)} points, {signed(lower)} to {signed(upper)})."
+            f"({signed(estimate)} points, {signed_span(lower, upper)})."
         )
     size = f"{points(abs(estimate))} ({_ends(estimate, lower, upper)})"
     if over_time:
@@ -39,20 +39,8 @@ def change_sentence(differences: Differences, i: int, c: int, *, over_time: bool
     return f"{name} is {size} {'higher' if estimate > 0 else 'lower'} in {second} than in {first}."
 
 
-def signed(value: float, digits: int = 1) -> str:
-    """A difference in points, with its sign.
-
-    Examples
-    --------
-    >>> signed(0.0123), signed(-0.2), signed(0.0)
-    ('+1.2', '-20.0', '+0.0')
-    """
-    return f"{100 * value + 0.0:+.{digits}f}"
-
-
 def _ends(estimate: float, lower: float, upper: float, digits: int = 1) -> str:
-    low, high = (lower, upper) if estimate > 0 else (-upper, -lower)
-    return f"{100 * low:.{digits}f} to {100 * high:.{digits}f}"
+    return span(*((lower, upper) if estimate > 0 else (-upper, -lower)), digits=digits)
 
 
 def trend_sentence(trend: Trend, c: int, period: str, series: str = "") -> str:
@@ -68,9 +56,9 @@ def trend_sentence(trend: Trend, c: int, period: str, series: str = "") -> str:
     """
     estimate, lower, upper = (float(part[c]) for part in (trend.estimate, trend.lower, trend.upper))
     digits = 1 if max(abs(lower), abs(upper)) >= 0.02 else 2
-    what = f"Trend{f' of {series}' if series else ''}: {trend.classes[c]}"
+    what = f"Trend{f' of {series}' if series else ''}: {class_name(trend.classes[c])}"
     if trend.p_value[c] >= 1 - trend.level:
-        ends = f"{signed(lower, digits)} to {signed(upper, digits)}"
+        ends = signed_span(lower, upper, digits)
         return f"{what} shows no clear trend ({signed(estimate, digits)} points per {period}, {ends})."
     verb = "rose" if estimate > 0 else "fell"
     return (

@@ -19,6 +19,7 @@ from quanet.report.judge_errors import (
     group_error_table,
 )
 from quanet.report.phrases import (
+    class_name,
     level_text,
     listing,
     many,
@@ -108,7 +109,7 @@ def _answer(correction: Correction, c: int) -> str:
     source = f" in {correction.source}" if correction.source else ""
     uncorrected = "" if np.isnan(judged) else f"; the judge's uncorrected rate is {percent(judged)}"
     return (
-        f"{correction.classes[c]}: {share_text(estimate, lower, upper)} of "
+        f"{class_name(correction.classes[c])}: {share_text(estimate, lower, upper)} of "
         f"{many(int(correction.sizes.sum()), 'instance')}{source}, corrected with "
         f"{many(correction.labelled, 'human label')}{uncorrected}."
     )
@@ -119,9 +120,12 @@ def _paragraphs(correction: Correction) -> tuple[str, ...]:
     if np.isnan(gap).all():
         return (LABELS_USED[correction.calibration], *cluster_sentences(correction))
     c = int(np.nanargmax(np.abs(gap)))
+    judged = percent(correction.total[3, c])
+    alike = judged == percent(correction.total[0, c])
+    far = f"{points(abs(gap[c]))} {'below' if gap[c] > 0 else 'above'} the corrected rate"
     return (
-        f"The judge's rate of {correction.classes[c]} is {percent(correction.total[3, c])}: {points(abs(gap[c]))} "
-        f"{'below' if gap[c] > 0 else 'above'} the corrected rate.",
+        f"The judge's rate of {class_name(correction.classes[c])} is {judged}: "
+        f"{'the same as the corrected rate' if alike else far}.",
         LABELS_USED[correction.calibration],
         *cluster_sentences(correction),
     )
@@ -194,13 +198,16 @@ def _group_chart(correction: Correction, focus: int | None, keys: str) -> Chart:
             around=correction.total[:3, columns],
         )
 
-    top = int(largest[0])
+    top, low = int(largest[0]), int(largest[-1])
+    highest, lowest = (percent(correction.estimate[g, picked[0]]) for g in (top, low))
+    best = (
+        f" Highest rate of {class_name(correction.classes[picked[0]])}: {group_name(correction.groups[top])} with "
+        f"{highest}."
+    )
     return Chart(
         "groups",
         f"Corrected rates by {keys}, with {level_text(correction.level)} intervals; grey: all together.",
-        f"A dot with its interval for each of {many(len(correction.groups), 'group')}. Highest rate of "
-        f"{correction.classes[picked[0]]}: {group_name(correction.groups[top])} with "
-        f"{percent(correction.estimate[top, picked[0]])}.",
+        f"A dot with its interval for each of {many(len(correction.groups), 'group')}.{best * (highest != lowest)}",
         _group_table(correction, picked[0]),
         lambda width: rows_figure(rows(picked), width=width),
     )

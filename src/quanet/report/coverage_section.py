@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quanet.evaluation.significance import can_be_too_wide, coverage_test
-from quanet.report.phrases import level_text, many, percent, points, probability
+from quanet.report.phrases import level_text, many, p_value, percent, points
 from quanet.report.summary import Column, Section, Table, TableEntry
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ def coverage_sentence(covered: FloatArray, level: float, *, with_drift: bool = F
     bags = len(covered)
     sentence = f"{percent(float(covered.mean()))} of the {level_text(level)} intervals contain the truth"
     p, direction = coverage_test(covered, level)
-    p_text = probability(p)
-    test = f"exact binomial test over {many(bags, 'bag')}, p {p_text if p_text.startswith('<') else f'= {p_text}'}"
+    test = f"exact binomial test over {many(bags, 'bag')}, {p_value(p)}"
     if p < ALPHA and direction < 0:
         return f"{sentence}, fewer than expected ({test}): the classes may have changed since training."
     if p < ALPHA and with_drift:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.report.change_sentences import signed
 from quanet.report.chart_data import IntervalRows
 from quanet.report.class_order import position_of
-from quanet.report.phrases import level_text, probability
-from quanet.report.summary import NONE, Column, Table, TableEntry
+from quanet.report.phrases import level_text, probability, signed, signed_span
+from quanet.report.summary import Column, Table, TableEntry
+from quanet.wording import NONE
 
 if TYPE_CHECKING:
     from quanet.uncertainty.differences import Differences
@@ -86,7 +86,7 @@ def difference_table(found: GroupDifferences, differences: Differences) -> Table
                 TableEntry(
                     signed(ends[0]),
                     mark="*" if differences.significant[i, c] else "",
-                    detail=f"{signed(ends[1])} to {signed(ends[2])}",
+                    detail=signed_span(ends[1], ends[2]),
                 )
             )
             entries.append(TableEntry(probability(float(differences.p_value[i, c]))))

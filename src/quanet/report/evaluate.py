@@ -13,6 +13,7 @@ from quanet.report.class_order import focus_first
 from quanet.report.coverage_section import coverage_sentence, drift_data, drift_sections
 from quanet.report.phrases import (
     between,
+    class_name,
     diagnosis_section,
     level_text,
     many,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from quanet.workflows.evaluate import Evaluation
 
 METRICS = ("ae", "rae", "kld")
+WORTH_COMPARING = 0.00005  # of a share; smaller errors are printed as less than 0.01 points
 
 
 def summarize_evaluation(
@@ -118,13 +120,21 @@ def _limit(evaluation: Evaluation) -> float | None:
 def _answer(name: str, errors: Mapping[str, float], evaluation: Evaluation) -> str:
     own, counted = errors[name], errors.get("CC")
     compared = ""
-    if counted is not None and name != "CC" and own > 0:
-        factor = counted / own
-        worse = f"{factor:.1f} times as much" if factor > 1.05 else "no more" if factor <= 1 else "hardly more"
-        compared = f"; a plain count of predicted labels is off by {points(counted)}, {worse}"
+    if counted is not None and name != "CC":
+        compared = f"; a plain count of predicted labels is off by {points(counted)}{_times(counted, own)}"
     source = f" from {evaluation.source}" if evaluation.source else ""
     bags = many(len(evaluation.interval.estimate), "bag")
     return f"{name} is off by {points(own, full=True)} on average over {bags}{source}{compared}."
+
+
+def _times(counted: float, own: float) -> str:
+    """How many times one error is the other; empty if the smaller one is too small to be compared."""
+    if min(counted, own) < WORTH_COMPARING:
+        return ""
+    factor = counted / own
+    if factor > 1.05:
+        return f", {factor:,.{1 if factor < 10 else 0}f} times as much"
+    return ", hardly more" if factor > 1 else ", no more" if factor == 1 else ", less"
 
 
 def _error_table(results: Mapping[str, Results]) -> Table:
@@ -181,7 +191,8 @@ def _whole_chart(evaluation: Evaluation, focus: Any) -> Chart:
     )
     c = order[0]
     sentence = (
-        f"{whole.classes[c]}: estimate {percent(whole.estimate[c])} ({between(whole.lower[c], whole.upper[c])}), "
+        f"{class_name(whole.classes[c])}: estimate {percent(whole.estimate[c])} "
+        f"({between(whole.lower[c], whole.upper[c])}), "
         f"truth {percent(truth[c])}; {inside} of {many(len(truth), 'interval')} contain the truth."
     )
     draw = lambda width: rows_figure(rows, width=width)  # noqa: E731

@@ -13,8 +13,9 @@ from quanet.evaluation.scores import Ranking, Scores, rank
 from quanet.evaluation.significance import alike, least_wilcoxon, paired_t_test, runs_for_wilcoxon, wilcoxon_test
 from quanet.report.paper_figures import DATASETS, dataset_title, paper_row, published
 from quanet.report.phrases import probability
-from quanet.report.summary import NONE, Column, Section, Summary, Table, TableEntry
+from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 from quanet.uncertainty.differences import holm
+from quanet.wording import NONE
 
 LEVELS = (0.005, 0.05)  # significance levels of the daggers
 MAX_NAMED = 8  # methods whose missing cells are listed

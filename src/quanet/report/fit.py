@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from quanet.data.columns import label_name
 from quanet.data.duplicates import RowOrder
 from quanet.diagnostics.findings import Finding
-from quanet.report.phrases import listing, percent
+from quanet.report.phrases import listing, many, percent, points, with_share
 from quanet.report.summary import NONE, Column, Section, Summary, Table, TableEntry
 from quanet.workflows.fit import LIMIT_SIZES
 
@@ -44,14 +44,8 @@ def _answer(training: Training) -> str:
     if training.errors is None:
         why = "there are too few held-out" if training.holds_out else f"{training.method} has no held-out"
         return f"{model}. Expected errors are unknown, since {why} instances; `quanet evaluate` measures errors."
-    counted = (
-        f"; of a plain count of labels (CC): {_points(training.errors.counted)}" if training.method != "CC" else ""
-    )
-    return f"{model}. Expected mean error of a share: {_points(training.errors.error)}{counted}."
-
-
-def _points(error: float) -> str:
-    return f"{100 * error:.1f} points"
+    counted = f"; of a plain count of labels (CC): {points(training.errors.counted)}" if training.method != "CC" else ""
+    return f"{model}. Expected mean error of a share: {points(training.errors.error)}{counted}."
 
 
 def _cautions(training: Training) -> tuple[Finding, ...]:
@@ -110,7 +104,7 @@ def errors_table(errors: HeldOutErrors, method: str) -> Table:
     return Table(
         "Mean absolute error of a share",
         (Column("error"),),
-        tuple((name, (TableEntry(_points(error), best=name == method),)) for name, error in rows),
+        tuple((name, (TableEntry(points(error), best=name == method),)) for name, error in rows),
     )
 
 
@@ -184,10 +178,10 @@ def copies_sentences(instances: int, duplicates: int, conflicts: int) -> tuple[s
     """What is known about copies among the training rows."""
     if not duplicates:
         return ()
-    labels = f" Check the labels: copies of {conflicts:,} rows have different ones." if conflicts else ""
-    return (
-        f"{duplicates:,} rows ({duplicates / instances:.1%}) are copies of earlier ones; copies share a fold.{labels}",
-    )
+    of = f"copies of {many(conflicts, 'row')} {'has' if conflicts == 1 else 'have'} different ones"
+    labels = f" Check the labels: {of}." if conflicts else ""
+    rows = many(duplicates, "row is a copy of an earlier one", "rows are copies of earlier ones")
+    return (f"{rows} ({percent(duplicates / instances)}); copies share a fold.{labels}",)
 
 
 def named_counts(counts: Mapping[Any, Any], names: Mapping[str, str], focus: str | None = None) -> dict[str, Any]:
@@ -206,7 +200,8 @@ def counts_sentence(counts: Mapping[Any, int]) -> str:
     """Instances of every class; of many classes, the largest."""
     total = sum(counts.values())
     shown = _largest(counts)
-    return f"Classes: {', '.join(f'{name} {number:,} ({number / total:.1%})' for name, number in shown)}"
+    named = (with_share(name, f"{number:,} ({percent(number / total)})") for name, number in shown)
+    return f"Classes: {', '.join(named)}"
 
 
 def counts_table(counts: Mapping[Any, int], limits: Mapping[str, tuple[float, ...]] | None = None) -> Table:
@@ -217,7 +212,7 @@ def counts_table(counts: Mapping[Any, int], limits: Mapping[str, tuple[float, ..
             name,
             (
                 TableEntry(f"{number:,}"),
-                TableEntry(f"{100 * number / total:.1f} %"),
+                TableEntry(percent(number / total)),
                 TableEntry(_limits_text(limits[name]) if limits and name in limits else NONE),
             ),
         )

@@ -26,10 +26,10 @@ PANELS = 12
 POINTS = 4000  # of a chart: some 150 KB in each of its widths
 ROWS = 30
 MEANINGS = {
-    "trusted": "drift costs at most half of the sampling error",
-    "widened": "drift costs over half of the sampling error; the interval includes it, by so many points at each end",
-    "refused": f"the estimate is worth fewer than {FEWEST_LABELS} labels; so many random ones would settle it",
-    "unknown": "drift cannot be measured; the interval includes sampling only",
+    "trusted": "drift adds at most half of the sampling error",
+    "widened": "drift may add more than half of the sampling error; the number is what it adds at each end, in points",
+    "refused": f"{FEWEST_LABELS} labelled rows would be more accurate than this estimate; label as many rows as given",
+    "unknown": "drift cannot be measured; the interval includes the sampling error only",
 }
 LONGEST = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}  # days
 
@@ -243,7 +243,8 @@ def group_states(shares: Shares) -> list[str]:
     found = []
     parts = zip(shares.small.tolist(), shares.states, shares.widening.tolist(), shares.labels.tolist(), strict=True)
     for small, state, widening, labels in parts:
-        details = {"widened": f" by {100 * widening:.1f}", "refused": f": label {labels:,}"}
+        wider = f"{100 * widening:.1f}"
+        details = {"widened": f" by {'less than 0.1' if wider == '0.0' else wider}", "refused": f": label {labels:,}"}
         found.append("few, " * small + state + details.get(state, ""))
     return [mark.removesuffix(", ").replace("few, trusted", "few") for mark in found]
 

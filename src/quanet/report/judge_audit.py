@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quanet.diagnostics.findings import Finding
-from quanet.report.phrases import between, level_text, many, percent, points, share_entry
+from quanet.report.phrases import (
+    between,
+    class_name,
+    level_text,
+    many,
+    p_value,
+    percent,
+    points,
+    probability,
+    share_entry,
+    signed,
+    signed_span,
+    span,
+)
 from quanet.report.summary import Column, Section, Table, TableEntry
 
 if TYPE_CHECKING:
@@ -67,28 +80,29 @@ def difference_sentence(found: Differences, c: int) -> str:
     clear = np.flatnonzero(found.significant[:, c])
     if not len(clear):
         tests = many(len(found), "comparison")
-        return f"{found.classes[c]}: no difference is significant (Holm's correction for {tests})."
+        return f"{class_name(found.classes[c])}: no difference is significant (Holm's correction for {tests})."
     order = clear[np.argsort(-np.abs(found.estimate[clear, c]), kind="stable")]
     parts = []
     for i in order[:NAMED]:
         estimate, lower, upper = (float(one[i, c]) for one in (found.estimate, found.lower, found.upper))
-        low, high = (lower, upper) if estimate > 0 else (-upper, -lower)
+        ends = span(*((lower, upper) if estimate > 0 else (-upper, -lower)))
         parts.append(
             f"{found.second[i]} {points(abs(estimate))} {'above' if estimate > 0 else 'below'} {found.first[i]} "
-            f"({100 * low:.1f} to {100 * high:.1f})"
+            f"({ends})"
         )
-    more = f"; {len(clear) - NAMED} more are significant" if len(clear) > NAMED else ""
-    return f"{found.classes[c]}: {'; '.join(parts)}{more}."
+    more = f"; {len(clear) - NAMED:,} more {'is' if len(clear) == NAMED + 1 else 'are'} significant"
+    more = more if len(clear) > NAMED else ""
+    return f"{class_name(found.classes[c])}: {'; '.join(parts)}{more}."
 
 
 def _difference_table(found: Differences, c: int) -> Table:
     rows = []
     for i in range(len(found)):
-        estimate, lower, upper = (100 * float(one[i, c]) for one in (found.estimate, found.lower, found.upper))
+        estimate, lower, upper = (float(one[i, c]) for one in (found.estimate, found.lower, found.upper))
         entries = (
-            TableEntry(f"{estimate:+.1f}", detail=f"{lower:+.1f} to {upper:+.1f}", best=bool(found.significant[i, c])),
-            TableEntry(f"{found.p_value[i, c]:.2g}"),
-            TableEntry(f"{found.adjusted[i, c]:.2g}"),
+            TableEntry(signed(estimate), detail=signed_span(lower, upper), best=bool(found.significant[i, c])),
+            TableEntry(probability(float(found.p_value[i, c]))),
+            TableEntry(probability(float(found.adjusted[i, c]))),
         )
         rows.append((f"{found.second[i]} \u2212 {found.first[i]}", entries))
     return Table(
@@ -119,7 +133,7 @@ def anchor_finding(correction: Correction) -> tuple[Finding, ...]:
                 "Label at least 5 rows of a class there, better 50 of each.",
             ),
         )
-    p = f"p = {check.test.p_value:.2g}"
+    p = p_value(check.test.p_value)
     if not check.test.differ:
         sentence = f"{whose} on {check.source} ({number:,} labels) do not differ significantly ({p})."
         return (Finding("anchor", "ok", sentence, numbers={"p": check.test.p_value}),)
@@ -146,8 +160,8 @@ def _changed(correction: Correction) -> str:
         return ""
     c = int(np.nanargmax(np.abs(change)))
     return (
-        f": it gives {correction.classes[c]} to {percent(check.now[c, c])} of the rows that people label so "
-        f"({percent(check.before[c, c])} before)"
+        f": it gives {class_name(correction.classes[c])} to {percent(check.now[c, c])} of the rows that people label "
+        f"so ({percent(check.before[c, c])} before)"
     )
 
 
@@ -181,9 +195,9 @@ def anchor_section(correction: Correction, c: int) -> Section:
     said = [finding.sentence for finding in anchor_finding(correction)]
     if not np.isnan(check.rates).any():
         said.append(
-            f"If human labels only show how the judge errs, the rate of {names[c]} is {percent(check.rates[0, 0, c])} "
-            f"({between(*check.rates[0, 1:, c])}) by the correcting labels, and {percent(check.rates[1, 0, c])} "
-            f"({between(*check.rates[1, 1:, c])}) by those of the anchor set."
+            f"If human labels only show how the judge errs, the rate of {class_name(names[c])} is "
+            f"{percent(check.rates[0, 0, c])} ({between(*check.rates[0, 1:, c])}) by the correcting labels, and "
+            f"{percent(check.rates[1, 0, c])} ({between(*check.rates[1, 1:, c])}) by those of the anchor set."
         )
     return Section("Anchor set", tuple(said), tables=tuple(tables))
 

@@ -9,7 +9,7 @@ import numpy as np
 from quanet.diagnostics.findings import Finding
 from quanet.labels.judge_groups import ALPHA
 from quanet.report.groups import group_name
-from quanet.report.phrases import listing, many
+from quanet.report.phrases import listing, many, p_value, probability
 from quanet.report.summary import Column, Table, TableEntry
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def _tested(correction: Correction) -> str:
     if not test.tested:
         return "Too few human labels per group to test whether the judge errs the same way in all groups."
     if not test.differ:
-        return f"The judge's errors do not differ significantly between groups (p = {test.p_value:.2g})."
+        return f"The judge's errors do not differ significantly between groups ({p_value(test.p_value)})."
     worst = group_name(correction.groups[int(np.argmin(test.p_values))])
-    return f"The judge's errors differ between groups (p = {test.p_value:.2g}), most clearly in {worst}."
+    return f"The judge's errors differ between groups ({p_value(test.p_value)}), most clearly in {worst}."
 
 
 def _assumed(correction: Correction) -> list[str]:
@@ -47,9 +47,9 @@ def _assumed(correction: Correction) -> list[str]:
     if own == g:
         sentences.append("Every group is corrected by its own human labels.")
     elif own:
-        sentences.append(f"{own} of {g} groups are corrected by their own human labels.")
+        sentences.append(f"Corrected by their own human labels: {own:,} of {many(g, 'group')}.")
     if own < g:
-        rest = f"The other {g - own} groups have" if own else "All groups have"
+        rest = "The others have" if own else "All groups have"
         sentences.append(
             f"{rest} too few labels of their own and are corrected by all human labels. This assumes that the judge "
             "errs there as it does on average." + (" That is doubtful here: label more rows of them." if differ else "")
@@ -107,7 +107,7 @@ def group_error_table(correction: Correction) -> Table | None:
             for share, number in zip(shares, labels, strict=True)
         ]
         p = test.p_values[g]
-        rows.append((group_name(group), (*entries, TableEntry(f"{p:.2g}", best=bool(p <= ALPHA)))))
+        rows.append((group_name(group), (*entries, TableEntry(probability(p), best=bool(p <= ALPHA)))))
     return Table(
         "Human labels that the judge gives too, in %, by group",
         (*(Column(str(name)) for name in correction.classes), Column("p")),
@@ -130,7 +130,8 @@ def cluster_sentences(correction: Correction) -> list[str]:
     wider = float(np.sqrt(found.effect.max()))
     sentences = [
         f"{many(found.judged, 'cluster')}, {found.labelled:,} with human labels, of up to {found.largest:,} rows. "
-        f"Design effect {found.effect.max():.2f}: errors are {wider:.2f} times those of as many independent rows."
+        f"Errors are {f'{wider:.2f} times' if round(wider, 2) > 1 else 'no larger than'} those of as many independent "
+        "rows."
     ]
     if found.shared:
         sentences.append(

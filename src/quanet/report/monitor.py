@@ -14,12 +14,14 @@ from quanet.report.class_order import position_of
 from quanet.report.monitor_chart import history_chart
 from quanet.report.monitor_data import batch_rows, columns_of, history_figures, monitor_json
 from quanet.report.phrases import (
+    class_name,
     level_text,
     listing,
     many,
     of_weight,
     percent,
     points,
+    quantity,
     reproduction,
     share_entry,
     share_text,
@@ -52,7 +54,7 @@ def summarize_monitor(run: MonitorRun, *, settings: Sequence[tuple[str, str]] = 
     c = run.changed_most if focus is None else position_of(history.classes, focus)
     assert c is not None
     summary = summarize_history(history, settings=settings, focus=history.classes.tolist()[c])
-    evidence = f"{run.estimates[-1].evidence:.2g}" if run.estimates else "no new batches"
+    evidence = quantity(run.estimates[-1].evidence) if run.estimates else "no new batches"
     over_time, changes = summary.sections
     new = [Section("New batches", tables=(_batch_table(run, c),))] if run.estimates else []
     return replace(
@@ -130,7 +132,7 @@ def _weight_facts(history: History) -> tuple[tuple[str, str], ...]:
 
 
 def _answer(history: History, c: int) -> str:
-    name, newest = history.classes[c], history.windowed[-1, c]
+    name, newest = class_name(history.classes[c]), history.windowed[-1, c]
     name = f"{name} (share of {history.weight})" if history.weight else name
     now = share_text(newest, history.lower[-1, c], history.upper[-1, c])
     if not history.changes:
@@ -153,17 +155,22 @@ def _variation(history: History, c: int) -> tuple[Finding, ...]:
     reach = (history.batch_upper[:, c] - history.batch_lower[:, c]) / 2 / stats.norm.isf((1 - history.level) / 2)
     extra = float(np.mean((history.estimate[:, c] - history.baseline[:, c]) ** 2 - reach**2))
     advice = ["Some of the detected changes may be such variation."] if history.changes else []
-    advice += [f"If this is normal for your data, set a tolerance of about {np.sqrt(extra):.2g}."] if extra > 0 else []
+    if extra > 0:
+        advice.append(f"If this is normal for your data, set a tolerance of about {max(np.sqrt(extra), 0.001):.2g}.")
     return (
         Finding(
             "tolerance",
             "warning",
-            f"{outside} of {t} batches are outside the range that chance explains (expected: about "
-            f"{(1 - history.level) * t:.0f}): {history.classes[c]} varies from batch to batch, not only by lasting "
-            "changes.",
+            f"{outside:,} of {t:,} batches are outside the range that chance explains, instead of "
+            f"{_by_chance((1 - history.level) * t)}: {class_name(history.classes[c])} varies from batch to batch, not "
+            "only by lasting changes.",
             " ".join(advice),
         ),
     )
+
+
+def _by_chance(expected: float) -> str:
+    return f"about {expected:,.0f}" if expected >= 0.5 else "none or one"
 
 
 def _change_finding(history: History) -> Finding:
@@ -192,8 +199,8 @@ def _drift_findings(history: History) -> tuple[Finding, ...]:
         Finding(
             "drift",
             "note",
-            f"The change since {date_text(newest.date)} may be drift{others}: {history.classes[c]} changed by "
-            f"{points(abs(newest.after[c] - newest.before[c]))}, and drift may cost up to {points(newest.cost[c])}.",
+            f"The change since {date_text(newest.date)} may be drift{others}: {class_name(history.classes[c])} changed "
+            f"by {points(abs(newest.after[c] - newest.before[c]))}, and drift may cost up to {points(newest.cost[c])}.",
             "Label a few random instances from before and after that date to tell.",
         ),
     )
@@ -258,7 +265,7 @@ def _batch_table(run: MonitorRun, c: int) -> Table:
                 TableEntry(f"{100 * one.estimate[c]:.1f}"),
                 share_entry(one.windowed[c], one.lower[c], one.upper[c]),
                 TableEntry(str(one.drift.state)),
-                TableEntry(f"{one.evidence:.3g}", "*" * one.found),
+                TableEntry(quantity(one.evidence), "*" * one.found),
             ),
         )
         for name, one in zip(run.batches, run.estimates, strict=True)

@@ -1,4 +1,4 @@
-"""Recurring parts of reports: numbers and lists as text, facts, the section about checks."""
+"""Recurring parts of reports: cells, facts, the section about checks; and numbers as text, from `quanet.wording`."""
 
 import math
 import platform
@@ -7,85 +7,32 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from quanet.diagnostics.findings import SEVERITIES, SHOWN_AS_ZERO, Diagnosis, Finding, upper_text
-from quanet.report.summary import NONE, Section, TableEntry
+from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
+from quanet.report.summary import Section, TableEntry
+from quanet.wording import between as between
+from quanet.wording import class_name as class_name
+from quanet.wording import level_text as level_text
+from quanet.wording import listing as listing
+from quanet.wording import many as many
+from quanet.wording import p_value as p_value
+from quanet.wording import percent as percent
+from quanet.wording import points as points
+from quanet.wording import probability as probability
+from quanet.wording import quantity as quantity
+from quanet.wording import share_text as share_text
+from quanet.wording import signed as signed
+from quanet.wording import signed_span as signed_span
+from quanet.wording import span as span
+from quanet.wording import with_share as with_share
 
 PACKAGES = ("quanet", "numpy", "scipy", "scikit-learn", "torch")
-
-
-def percent(share: float, *, digits: int = 1) -> str:
-    """A share with its unit.
-
-    Examples
-    --------
-    >>> percent(0.3724), percent(0.95, digits=0), percent(float("nan"))
-    ('37.2 %', '95 %', '--')
-    """
-    return NONE if math.isnan(share) else f"{100 * share:.{digits}f} %"
-
-
-def level_text(level: float) -> str:
-    """A confidence level, with as many digits as needed.
-
-    Examples
-    --------
-    >>> level_text(0.95), level_text(0.999)
-    ('95 %', '99.9 %')
-    """
-    return f"{round(100 * level, 6):g} %"
-
-
-def between(lower: float, upper: float) -> str:
-    """An interval of shares.
-
-    Examples
-    --------
-    >>> between(0.349, 0.396)
-    '34.9 to 39.6 %'
-    """
-    return NONE if math.isnan(lower) else f"{100 * lower:.1f} to {100 * upper:.1f} %"
-
-
-def share_text(estimate: float, lower: float, upper: float) -> str:
-    """A share with its interval, in a sentence; one that is shown as 0.0 % with what cannot be ruled out.
-
-    Examples
-    --------
-    >>> share_text(0.372, 0.349, 0.396), share_text(0.0, 0.0, 0.043)
-    ('37.2 % (34.9 to 39.6 %)', '0.0 % (up to 4.3 % cannot be ruled out)')
-    """
-    if estimate < SHOWN_AS_ZERO:
-        return f"{percent(estimate)} (up to {upper_text(upper)} cannot be ruled out)"
-    return f"{percent(estimate)} ({between(lower, upper)})"
 
 
 def share_entry(estimate: float, lower: float, upper: float) -> TableEntry:
     """A share and its interval as a cell of a table in percent; empty if unknown."""
     if math.isnan(estimate):
         return TableEntry()
-    return TableEntry(f"{100 * estimate:.1f}", detail=f"{100 * lower:.1f} to {100 * upper:.1f}")
-
-
-def points(error: float, *, full: bool = False) -> str:
-    """A difference of shares in percentage points; small ones with two decimals.
-
-    Examples
-    --------
-    >>> points(0.0482), points(0.0092, full=True)
-    ('4.8 points', '0.92 percentage points')
-    """
-    return f"{100 * error:.{1 if abs(error) >= 0.0095 else 2}f} {'percentage ' * full}points"
-
-
-def probability(p: float) -> str:
-    """A probability with three digits and no leading zero.
-
-    Examples
-    --------
-    >>> probability(0.0312), probability(0.00002)
-    ('.031', '< .001')
-    """
-    return "< .001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
+    return TableEntry(f"{100 * estimate:.1f}", detail=span(lower, upper))
 
 
 def share_of(label: Any = None, weight: str = "") -> str:
@@ -110,30 +57,6 @@ def of_weight(weight: str) -> str:
     (' of views', '')
     """
     return f" of {weight}" if weight else ""
-
-
-def many(number: int, one: str, more: str = "") -> str:
-    """A number and a noun.
-
-    Examples
-    --------
-    >>> many(1, "group"), many(2431, "instance"), many(2, "class", "classes")
-    ('1 group', '2,431 instances', '2 classes')
-    """
-    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
-
-
-def listing(words: Sequence[str], *, most: int = 6) -> str:
-    """Words as part of a sentence; of many, the first ones and the number of the others.
-
-    Examples
-    --------
-    >>> listing(["a"]), listing(["a", "b", "c"]), listing(list("abcdefgh"), most=3)
-    ('a', 'a, b and c', 'a, b, c and 5 more')
-    """
-    if len(words) > most + 1:
-        return f"{', '.join(words[:most])} and {len(words) - most} more"
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def short(label: str, most: int = 30) -> str:

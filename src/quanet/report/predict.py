@@ -23,6 +23,7 @@ from quanet.report.groups import (
 from quanet.report.phrases import (
     between,
     cautions_of,
+    class_name,
     diagnosis_section,
     level_text,
     listing,
@@ -30,10 +31,12 @@ from quanet.report.phrases import (
     of_weight,
     percent,
     points,
+    quantity,
     reproduction,
     share_entry,
     share_text,
     skipped_facts,
+    with_share,
 )
 from quanet.report.shares_data import shares_figures, shares_json
 from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
@@ -72,7 +75,7 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
     >>> inputs = quantifier.read(WordBags().draw([0.7, 0.3], 100, rng=1)[0])
     >>> reading = GroupedInputs(inputs, np.zeros(100, dtype=np.int32), [()], {}, None)
     >>> summarize_shares(estimate_shares(quantifier, reading)).answer
-    '0 71.0 % (64.1 to 78.5 %) and 1 29.0 % (21.5 to 35.9 %) of 100 instances.'
+    'class 0: 71.0 % (64.1 to 78.5 %) and class 1: 29.0 % (21.5 to 35.9 %) of 100 instances.'
     """
     position_of(shares.classes, focus)
     sections = []
@@ -100,11 +103,13 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
 def _answer(shares: Shares, focus: Any) -> str:
     order = shown_classes(shares, focus, 1) if focus is not None else np.argsort(-shares.total.estimate, kind="stable")
     named = [
-        f"{shares.classes[c]} {share_text(shares.total.estimate[c], shares.total.lower[c], shares.total.upper[c])}"
+        with_share(
+            shares.classes[c], share_text(shares.total.estimate[c], shares.total.lower[c], shares.total.upper[c])
+        )
         for c in (order[:NAMED] if len(order) > NAMED + 1 else order)
     ]
     more = len(order) - len(named)
-    rest = f" and {more} more classes" if more else ""
+    rest = f" and {many(more, 'more class', 'more classes')}" if more else ""
     where = f" in {shares.source}" if shares.source else ""
     what = f"the {shares.weight} of " if shares.weight else ""
     return f"{listing(named)}{rest} of {what}{many(int(shares.sizes.sum()), 'instance')}{where}."
@@ -119,7 +124,7 @@ def _facts(shares: Shares) -> tuple[tuple[str, str], ...]:
     facts = [("instances", f"{shares.sizes.sum():,}")]
     if shares.totals is not None:
         facts += [
-            (shares.weight, f"{shares.totals.sum():,.6g}"),
+            (shares.weight, quantity(float(shares.totals.sum()))),
             ("effective size", f"{shares.total.effective_sizes:,}"),
         ]
     if shares.keys:
@@ -165,9 +170,9 @@ def trend_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None
 
 
 def _range(shares: Shares, c: int) -> str:
-    """The highest and the lowest group that is not small, and whether their intervals overlap."""
+    """The highest and the lowest group that is not small, and whether they overlap; empty if all look alike."""
     kept = np.flatnonzero(~shares.small)
-    if len(kept) < 2:
+    if len(kept) < 2 or _alike(shares.interval.estimate[kept, c]):
         return ""
     low, high = (int(kept[pick(shares.interval.estimate[kept, c])]) for pick in (np.argmin, np.argmax))
     ends = [
@@ -177,20 +182,30 @@ def _range(shares: Shares, c: int) -> str:
     ]
     apart = shares.interval.lower[high, c] > shares.interval.upper[low, c]
     return (
-        f"{shares.classes[c]}: highest in {ends[0]}, lowest in {ends[1]}; "
+        f"{class_name(shares.classes[c])}: highest in {ends[0]}, lowest in {ends[1]}; "
         f"their intervals {'do not overlap' if apart else 'overlap'}."
     )
 
 
+def _alike(estimates: FloatArray) -> bool:
+    """Whether all shares (g,) look the same when they are printed."""
+    return percent(float(estimates.min())) == percent(float(estimates.max()))
+
+
 def _differing(shares: Shares, c: int) -> str:
-    """How many groups differ from the total, and how many would by chance."""
+    """How many groups differ from the total, and how many would by chance; empty if all look alike."""
+    if _alike(shares.interval.estimate[:, c]):
+        return ""
     apart = (shares.interval.lower[:, c] > shares.total.estimate[c]) | (
         shares.interval.upper[:, c] < shares.total.estimate[c]
     )
-    chance = (1 - shares.total.level) * len(shares.groups)
+    number, chance = int(apart.sum()), round((1 - shares.total.level) * len(shares.groups))
+    every = f"{len(shares.groups):,} groups"
+    who = f"All {every}" if number == len(shares.groups) else f"{f'{number:,}' if number else 'None'} of {every}"
+    by_chance = f"; by chance alone, about {chance:,} would" if number and chance else ""
     return (
-        f"The intervals of {many(int(apart.sum()), 'group')} of {len(shares.groups):,} exclude the total share of "
-        f"{shares.classes[c]}, {percent(shares.total.estimate[c])}; by chance alone, about {chance:.0f} would."
+        f"{who} {'differ' if number > 1 else 'differs'} clearly from the total share of "
+        f"{class_name(shares.classes[c])}, {percent(shares.total.estimate[c])}{by_chance}."
     )
 
 
@@ -214,12 +229,7 @@ def group_section(shares: Shares, *, focus: Any = None, truth: FloatArray | None
 
 
 def _whole_section(shares: Shares, focus: Any) -> Section:
-    gap = shares.total.estimate - shares.total_counted
-    c = int(np.abs(gap).argmax())
-    counted = (
-        f"A plain count of predicted labels gives {percent(shares.total_counted[c])} {shares.classes[c]}: "
-        f"{points(abs(gap[c]))} {'less' if gap[c] > 0 else 'more'} than the corrected estimate."
-    )
+    counted = _plain_count(shares)
     order = focus_first(np.argsort(-shares.total.estimate, kind="stable"), shares.classes, focus)
     ends = [(shares.total.estimate[c], shares.total.lower[c], shares.total.upper[c]) for c in order]
     plain_counts = [TableEntry(f"{100 * shares.total_counted[c]:.1f}") for c in order]
@@ -237,8 +247,23 @@ def _whole_section(shares: Shares, focus: Any) -> Section:
         "classes",
         f"Estimated share of every class in all {shares.weight or 'instances'}, and the plain count of predicted "
         "labels.",
-        f"A dot with its interval for each of {many(len(shares.classes), 'class', 'classes')}. {counted}",
+        f"A dot with its interval for each of {many(len(shares.classes), 'class', 'classes')}. {counted}".strip(),
         table,
         lambda width: rows_figure(class_rows(shares, focus=focus), width=width),
     )
-    return Section("Total", (counted,), charts=(chart,))
+    return Section("Total", tuple(filter(None, (counted,))), charts=(chart,))
+
+
+def _plain_count(shares: Shares) -> str:
+    """How far a plain count of labels is from the estimate; empty if the two look alike or nothing was counted."""
+    gap = shares.total.estimate - shares.total_counted
+    if np.isnan(gap).any():
+        return ""
+    c = int(np.abs(gap).argmax())
+    counted, estimate = float(shares.total_counted[c]), float(shares.total.estimate[c])
+    if percent(counted) == percent(estimate):
+        return ""
+    return (
+        f"A plain count of predicted labels gives {percent(counted)} for {class_name(shares.classes[c])}: "
+        f"{points(abs(gap[c]))} {'less' if gap[c] > 0 else 'more'} than the corrected estimate."
+    )

@@ -14,6 +14,7 @@ from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.class_order import focus_first, position_of
 from quanet.report.diff import TARGETS, difference_section, plain_differences
 from quanet.report.phrases import (
+    class_name,
     diagnosis_section,
     level_text,
     many,
@@ -102,7 +103,8 @@ def _answer(refined: Refinement, c: int) -> str:
     where = f" in {before.source}" if before.source else ""
     what = f"the {before.weight} of " if before.weight else ""
     return (
-        f"{refined.classes[c]}: {share_text(refined.estimate[c], refined.lower[c], refined.upper[c])} of "
+        f"{class_name(refined.classes[c])}: "
+        f"{share_text(refined.estimate[c], refined.lower[c], refined.upper[c])} of "
         f"{what}{many(int(before.sizes.sum()), 'instance')}{where}, refined with {many(refined.labelled, 'label')}; "
         f"{WITHOUT} {share_text(before.total.estimate[c], before.total.lower[c], before.total.upper[c])}."
     )
@@ -115,9 +117,9 @@ def _misled(refined: Refinement, c: int) -> list[Finding]:
     gap = refined.estimate[c] - refined.unlabelled.total.estimate[c]
     sentence = (
         f"The estimate {WITHOUT} is outside the refined interval: it was {points(abs(gap))} too "
-        f"{'low' if gap > 0 else 'high'} for {refined.classes[c]}."
+        f"{'low' if gap > 0 else 'high'} for {class_name(refined.classes[c])}."
     )
-    return [Finding("model", "warning", sentence, "Use the refined shares; no drift can mislead them.")]
+    return [Finding("model", "warning", sentence, "Use the refined shares: drift does not bias them.")]
 
 
 def _paragraphs(refined: Refinement, c: int) -> tuple[str, ...]:
@@ -131,10 +133,12 @@ def _paragraphs(refined: Refinement, c: int) -> tuple[str, ...]:
             if worth > HELPS
             else f"The model does not help here: the {refined.labelled:,} labels count as random labels alone."
         )
-    found.append(
-        f"{MORE} more labels would narrow the interval of {refined.classes[c]} from {points(width)} to about "
-        f"{points(float(refined.more[c]))}."
-    )
+    now, then = points(float(width)), points(float(refined.more[c]))
+    if now != then:
+        found.append(
+            f"{MORE} more labels would narrow the interval of {class_name(refined.classes[c])} from {now} to about "
+            f"{then}."
+        )
     if refined.planned is not None and refined.planned > refined.labelled:
         found.append(f"{refined.planned - refined.labelled:,} rows of the plan have no label yet.")
     return tuple(found)

@@ -20,7 +20,7 @@ from quanet.report.groups import (
     trend_grid,
     trend_note,
 )
-from quanet.report.phrases import level_text, listing, many, probability, share_entry
+from quanet.report.phrases import level_text, listing, many, p_value, share_entry
 from quanet.report.summary import Chart, Column, Section, Table, TableEntry
 from quanet.report.time_series import time_key, time_series
 
@@ -104,7 +104,7 @@ def _pooling(refined: Refinement) -> list[str]:
         differ = groups.p_value <= ALPHA
         found.append(
             f"The model's errors {'differ' if differ else 'do not differ significantly'} between groups "
-            f"(p {'' if groups.p_value < 0.001 else '= '}{probability(groups.p_value)})."
+            f"({p_value(groups.p_value)})."
         )
     return found
 

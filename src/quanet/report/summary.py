@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from quanet.wording import NONE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from quanet.diagnostics.findings import Finding
-
-NONE = "--"  # in a table, where a value is missing
 
 
 @dataclass(frozen=True, slots=True)

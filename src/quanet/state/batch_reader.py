@@ -27,6 +27,7 @@ from quanet.state.single_rows import Rows
 from quanet.state.state import State, StateHeader
 from quanet.uncertainty.closed_form import closed_form_of, likelihoods_of
 from quanet.uncertainty.widening import described
+from quanet.wording import quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,8 +163,8 @@ class BatchReader:
         weights = weights_of(table[self.weight][used], source)
         if len(weights) and weights.max() > LARGEST:
             raise InvalidData(
-                f"{source.name}: column {self.weight!r} has a weight of {weights.max():g}; weights must be at most "
-                f"{LARGEST:g}. Divide the column by a number."
+                f"{source.name}: column {self.weight!r} has a weight of {quantity(weights.max())}; weights must be at "
+                f"most {quantity(LARGEST)}. Divide the column by a number."
             )
         return weights
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.wording import p_value, signed, signed_span, with_share
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -170,10 +172,10 @@ class Differences:
         return "\n".join(lines + [f"... and {more:,} more"] * (more > 0))
 
     def _line(self, i: int, c: int) -> str:
-        estimate, lower, upper = (100 * values[i, c] for values in (self.estimate, self.lower, self.upper))
+        estimate, lower, upper = (float(values[i, c]) for values in (self.estimate, self.lower, self.upper))
         return (
-            f"{self.first[i]} -> {self.second[i]}: {self.classes[c]} {estimate:+.1f} points "
-            f"({lower:+.1f} to {upper:+.1f}), p = {self.adjusted[i, c]:.2g}"
+            f"{self.first[i]} -> {self.second[i]}: {with_share(self.classes[c], signed(estimate))} points "
+            f"({signed_span(lower, upper)}), {p_value(float(self.adjusted[i, c]))}"
         )
 
 
@@ -219,10 +221,9 @@ class Trend:
         return pd.DataFrame({"class": self.classes} | parts)
 
     def __str__(self) -> str:
-        ends = [100 * part for part in (self.estimate, self.lower, self.upper)]
         return "\n".join(
-            f"{self.classes[c]}: {ends[0][c]:+.2f} points per period ({ends[1][c]:+.2f} to {ends[2][c]:+.2f}), "
-            f"p = {self.p_value[c]:.2g}"
+            f"{self.classes[c]}: {signed(float(self.estimate[c]), 2)} points per period "
+            f"({signed_span(float(self.lower[c]), float(self.upper[c]), 2)}), {p_value(float(self.p_value[c]))}"
             for c in range(int(len(self.classes) == 2), len(self.classes))
         )
 

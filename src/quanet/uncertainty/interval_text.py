@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quanet.wording import between, level_text, percent, span
+
 if TYPE_CHECKING:
     from quanet.uncertainty.regions import Interval
 
@@ -24,11 +26,11 @@ def interval_text(interval: Interval) -> str:
     yes  80.0 %  (75.0 to 85.0 %)
     95 % intervals of 500 instances
     """
-    level = f"{round(100 * interval.level, 6):g} % intervals"
+    level = f"{level_text(interval.level)} intervals"
     if interval.estimate.ndim == 1:
         names = [str(name) for name in interval.classes.tolist()]
         named = zip(names, interval.estimate, interval.lower, interval.upper, strict=True)
-        rows = [[name, f"{100 * p:.1f} %", f"({100 * low:.1f} to {100 * high:.1f} %)"] for name, p, low, high in named]
+        rows = [[name, percent(p), f"({between(low, high)})"] for name, p, low, high in named]
         state = "" if interval.drift is None else f"; {interval.drift.state}"
         return "\n".join([*_aligned(rows, MAX_BAGS), f"{level} of {int(interval.sizes):,} instances{state}"])
     b, shown = len(interval.estimate), interval.classes[:MAX_CLASSES].tolist()
@@ -36,7 +38,7 @@ def interval_text(interval: Interval) -> str:
     rows = [["bag", "n", *map(str, shown)]]
     for at in range(min(b, MAX_BAGS)):
         ends = zip(interval.estimate[at], interval.lower[at], interval.upper[at], strict=True)
-        cells = [f"{100 * p:.1f} ({100 * low:.1f} to {100 * high:.1f})" for p, low, high in ends]
+        cells = [f"{100 * p:.1f} ({span(low, high)})" for p, low, high in ends]
         rows.append([str(groups[at]), f"{int(interval.sizes[at]):,}", *cells[:MAX_CLASSES]])
     more = [f"... and {b - MAX_BAGS:,} more bags"] * (b > MAX_BAGS)
     classes = f", the first {MAX_CLASSES} of {len(interval.classes)} classes" * (len(interval.classes) > MAX_CLASSES)

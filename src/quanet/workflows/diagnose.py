@@ -61,16 +61,16 @@ def _steps(shares: Shares, model: str, files: str, by: Sequence[str]) -> list[tu
     found = {finding.severity for finding in shares.diagnosis}
     doubtful = any(state in DOUBTFUL for state in shares.states) or bool(found & {"warning", "alarm"})
     if not doubtful:
-        return [(f"quanet predict {model} {files}{keys}", "Nothing speaks against the estimates.")]
-    number, selected = _labels(shares)
+        return [(f"quanet predict {model} {files}{keys}", "No problems found: the estimates can be used.")]
+    number, some = _labels(shares)
     return [
         (
             f"quanet label plan {model} {files}{f'{keys} --number {number}' if number else ''} -o to-label.csv",
-            f"{selected}Select the rows worth labelling, and fill in the column.",
+            f"{some}Select the rows to label, and fill in their labels.",
         ),
         (
             f"quanet refine {model} {files} --labels to-label.csv{keys}",
-            "Shares that drift cannot mislead, from the estimates and these labels.",
+            "Correct the estimates with these labels, whatever has changed since training.",
         ),
     ]
 
@@ -83,4 +83,4 @@ def _labels(shares: Shares) -> tuple[int, str]:
     number = max(most, MIN_LABELS)
     selected = int(np.minimum(shares.sizes, number).sum())
     each = f", up to {number:,} of each group," if shares.keys else ""
-    return number, f"{selected:,} labels{each} are needed for the shares that drift leaves in doubt. "
+    return number, f"{selected:,} labelled rows{each} would make the doubtful estimates reliable. "

@@ -19,6 +19,7 @@ from quanet.uncertainty.comparisons import MIN_PERIODS, difference_bags, differe
 from quanet.uncertainty.contrasts import Sides, read_sides
 from quanet.uncertainty.differences import Differences, Trend
 from quanet.uncertainty.policy import SMALL_BAG, Target
+from quanet.wording import percent
 
 Against = Literal["rest", "previous", "baseline"]
 NAMED = 5  # groups named in a message
@@ -255,7 +256,7 @@ def _check_overlap(first: Inputs, second: Inputs, name: str, other: str) -> None
             )
         if found.mean() > MANY_SHARED:
             warnings.warn(
-                f"{100 * found.mean():.0f} % of the rows of {part} also occur in {whole}, so the sides are not "
+                f"{percent(found.mean(), digits=0)} of the rows of {part} also occur in {whole}, so the sides are not "
                 "independent, and their difference looks smaller than it is.",
                 QuanetWarning,
                 stacklevel=3,

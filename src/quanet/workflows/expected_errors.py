@@ -15,6 +15,7 @@ from quanet.metrics import absolute_error
 from quanet.protocols import UPP
 from quanet.uncertainty.intervals import predict_interval_bags
 from quanet.uncertainty.regions import ROUNDING
+from quanet.wording import points
 
 COVERAGE_BAGS, COVERAGE_SIZE, COVERAGE_HALVES = 100, 250, 10  # to measure coverage on
 BAGS, BAG_SIZE = 500, 500  # to measure errors on; smaller if few instances are held out
@@ -131,9 +132,9 @@ def explain_poor(quantifier: Quantifier, errors: HeldOutErrors | None) -> tuple[
     n, k = quantifier.n_instances_, len(quantifier.classes_)
     needed = _rounded_up(n * (errors.error / wanted) ** 2)
     sentences = [
-        f"This is a poor model: its mean error is {100 * errors.error:.1f} points; always answering with the training "
-        f"shares has an error of {100 * errors.constant:.1f} points.",
-        f"More labelled rows would help: about {needed:,} instead of {n:,} for an error of {100 * wanted:.0f} points, "
+        f"This is a poor model: its mean error is {points(errors.error)}; always answering with the training "
+        f"shares has an error of {points(errors.constant)}.",
+        f"More labelled rows would help: about {needed:,} instead of {n:,} for an error of {points(wanted)}, "
         "if errors shrink with the square root of their number.",
     ]
     if k > 2:

@@ -21,6 +21,7 @@ from quanet.simplex import count, encode, project
 from quanet.state.batch_reader import BatchReader
 from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.policy import Target
+from quanet.wording import many, p_value, percent
 from quanet.workflows.diff import GroupDifferences
 from quanet.workflows.label_sheet import GivenLabels
 from quanet.workflows.predict import Shares, estimate_shares
@@ -227,11 +228,11 @@ def _check_random(
     posteriors: FloatArray, known: FloatArray, instances: FloatArray | None, labels: GivenLabels, source: str
 ) -> list[Finding]:
     """Raise if the labelled instances differ from the others, and warn if they are next to each other."""
-    p_value = random_part(posteriors, known, instances)
-    if p_value < CHOSEN:
+    p = random_part(posteriors, known, instances)
+    if p < CHOSEN:
         raise InvalidData(
             f"{source}: the labelled rows are not a random part; the model sees them differently from the others "
-            f"(p = {p_value:.1g}). Choose the rows with quanet label plan."
+            f"({p_value(p)}). Choose the rows with quanet label plan."
         )
     if not in_one_place(labels.rows, labels.total):
         return []
@@ -243,7 +244,8 @@ def _few_of_a_class(counts: IntArray, classes: LabelArray, upper: FloatArray) ->
     found = []
     for name, number, most in zip(classes.tolist(), counts.tolist(), upper.tolist(), strict=True):
         if number < FEW:
-            sentence = f"Only {number} of {counts.sum():,} labels are {str(name)!r}; its share may be up to {most:.1%}."
+            labels = f"Only {number} of {counts.sum():,} labels {'is' if number == 1 else 'are'} {str(name)!r}"
+            sentence = f"{labels}; its share may be up to {percent(most)}."
             found.append(Finding("labels", "note", sentence, "More labels would narrow the interval."))
     return found
 
@@ -252,4 +254,5 @@ def _left_out(kept: BoolArray) -> list[Finding]:
     missing = int((~kept).sum())
     if not missing:
         return []
-    return [Finding("labels", "note", f"{missing:,} labels are of rows that are skipped, and were not used.")]
+    sentence = f"{many(missing, 'label was', 'labels were')} not used, because the rows are skipped."
+    return [Finding("labels", "note", sentence)]

@@ -114,7 +114,7 @@ def promise_of(facts: Mapping[str, Any]) -> str:
     '40 labels test the estimate. About 200 narrow the interval from 9.0 to 7.0 points.'
     """
     rows, before, after = number(facts.get("rows") or 0), facts.get("before") or 0.0, facts.get("after") or 0.0
-    if 0 < after < before:
+    if 0 < after < before and f"{before:.1f}" != f"{after:.1f}":
         return f"{rows} labels narrow the interval from {before:.1f} to {after:.1f} points."
     expected = zip(facts.get("numbers") or [], facts.get("expected") or [], strict=False)
     more = next(((n, 100 * widths[0]) for n, widths in expected if 100 * widths[0] < before), None)
@@ -140,7 +140,7 @@ def _band(connection: Connection, known: ProjectRow, plan: LabelPlanRow) -> dict
     if refined is not None and then is not None:
         now, count = then["upper"] - then["lower"], number(refined.data.get("labels") or 0)
         sentence = f"{count} labels have narrowed the interval from {points(before)} to {points(now)} points."
-        if now >= before:
+        if now >= before or points(now) == points(before):
             sentence = (
                 f"With {count} labels the interval is {points(now)} points wide. It relies on your labels more than on "
                 "the model, and narrows with every label."

@@ -27,7 +27,19 @@ TABS = (
     ("/settings", "Settings"),
 )
 LARGEST_FRAGMENT = 120_000  # bytes; above, a page links to the report, so that it stays small
-FILTERS = ("percent", "between", "points", "place", "number", "moment", "day", "short", "softened", "doing")
+FILTERS = (
+    "class_name",
+    "percent",
+    "between",
+    "points",
+    "place",
+    "number",
+    "moment",
+    "day",
+    "short",
+    "softened",
+    "doing",
+)
 BUSY = ("queued", "running")
 
 

@@ -1,4 +1,4 @@
-"""Values as pages show them. Imports nothing heavy: `report/phrases.py` needs what only workers load."""
+"""Values as pages show them: those of `quanet.wording` with spaces that do not break."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,10 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-NONE = "--"
+from quanet import wording
+from quanet.wording import NONE
+from quanet.wording import class_name as class_name
+
 DOING = {
     "check": "Looking at the file",
     "train": "Training",
@@ -20,7 +23,7 @@ DOING = {
     "webhook": "Sending the alarm",
     "demo": "Preparing the film reviews",
 }
-_INTERVAL = re.compile(r"\((\d[\d.,]* to [\d.,]+\u00a0%)\)")
+_INTERVAL = re.compile(r"\((\d[\d.,]* to [\d.,]+\u00a0%|within [\d.,]+ points)\)")
 
 
 def percent(share: float | None) -> str:
@@ -31,7 +34,7 @@ def percent(share: float | None) -> str:
     >>> percent(0.3724), percent(None)
     ('37.2\xa0%', '--')
     """
-    return NONE if share is None or share != share else f"{100 * share:.1f}\u00a0%"
+    return NONE if share is None else wording.percent(share).replace(" %", "\u00a0%")
 
 
 def between(ends: tuple[float | None, float | None]) -> str:
@@ -43,18 +46,18 @@ def between(ends: tuple[float | None, float | None]) -> str:
     '34.9 to 39.6\xa0%'
     """
     lower, upper = ends
-    return NONE if lower is None or upper is None else f"{100 * lower:.1f} to {100 * upper:.1f}\u00a0%"
+    return NONE if lower is None or upper is None else wording.between(lower, upper).replace(" %", "\u00a0%")
 
 
 def points(width: float) -> str:
-    """A width in percentage points.
+    """A width in percentage points, without the unit.
 
     Examples
     --------
-    >>> points(0.0912), points(0.0044)
-    ('9.1', '0.44')
+    >>> points(0.0912), points(0.0044), points(0.00001)
+    ('9.1', '0.44', 'less than 0.01')
     """
-    return f"{100 * width:.{1 if width >= 0.0095 else 2}f}"
+    return wording.points(width).removesuffix(" points")
 
 
 def place(share: float | None, low: float, high: float) -> str:
