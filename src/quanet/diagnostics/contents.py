@@ -11,7 +11,7 @@ from quanet.arrays import IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
-from quanet.diagnostics.findings import Finding
+from quanet.diagnostics.findings import WORTH_A_SENTENCE, Finding
 from quanet.drift.descriptions import WORD, Descriptions, PosteriorDescriber, TextDescriber
 from quanet.drift.profile import BagMeans
 from quanet.uncertainty.regions import Interval
@@ -21,7 +21,6 @@ from quanet.wording import listing, plus_minus, points
 TEXTS = 2000  # whose words are compared with the training texts
 EXAMPLES = 3
 NAMED = 3  # groups
-WORTH_A_SENTENCE = 0.0005  # of a share: less than a tenth of a point is shown as nothing in an interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -70,7 +70,7 @@ def diagnose(
     prevalence        Does its prevalence differ from the training data? Mean posteriors against held-out ones.
     classifier        Does the classifier separate the classes well enough? The Cramér-Rao bound.
     bag size          Is the bag large enough for a useful interval?
-    sureness          Is the classifier as confident as expected? The entropy of its posteriors.
+    confidence        Is the classifier as confident as expected? The entropy of its posteriors.
     words             For texts: does the classifier know their words?
     weights           Only with weights: do a few instances have most of the weight?
     copies            Only if they matter: how many instances are copies of others?
@@ -173,6 +173,7 @@ def _check(
         codes=held_out[1],
         alpha=1 - float(interval.level),
         half_width=float(interval.width.max()) / 2,
+        unit="instance" if bag.weights is None else "effective instance",
     )
     fit = mixture_test(tested, case.held_out, case.codes, refitted=refitted, resamples=resamples, rng=rng)
     spread = deviations(case)

@@ -14,13 +14,14 @@ from quanet.diagnostics.prior_shift import MixtureFit
 from quanet.evaluation.limits import cramer_rao_variance
 from quanet.held_out import ADVICE, shrinkage_sentence
 from quanet.simplex import count
-from quanet.wording import SHOWN_AS_ZERO, level_text, many, p_value, percent, plus_minus, upper_text
+from quanet.wording import SHOWN_AS_ZERO, level_text, many, p_value, percent, plus_minus, points, upper_text
 
 if TYPE_CHECKING:
     from quanet.uncertainty.regions import Interval
 
 SEVERITIES = ("ok", "note", "warning", "alarm")  # from best to worst
 WIDE = 0.1  # half-width of an interval that is too wide
+WORTH_A_SENTENCE = 0.0005  # of a share: less than a tenth of a point looks like nothing in an interval
 NAMED = 3  # classes in a sentence
 LESS_CONFIDENT = "The instances may be shorter, noisier or of a different kind than the training data."
 MORE_CONFIDENT = (
@@ -123,6 +124,7 @@ class Evidence:
     codes: IntArray  # (m,) their classes
     alpha: float
     half_width: float  # of the widest interval of a class
+    unit: str = "instance"  # what `bag` has; with weights, instances of equal weight
 
     @property
     def n(self) -> int:
@@ -147,11 +149,11 @@ def prior_shift(case: Evidence, fit: MixtureFit) -> Finding:
             numbers=numbers,
         )
     c, low, high = fit.worst
-    more = "more" if fit.surplus > 0 else "fewer"
+    more = "higher" if fit.surplus > 0 else "lower"
     sentence = (
         f"The posteriors do not fit any mixture of the training classes ({p_value(fit.p_value)}): about "
-        f"{percent(fit.misfit)} of the instances do not fit. {percent(abs(fit.surplus)).capitalize()} {more} than "
-        f"expected have a posterior of {case.names[c]!r} {_range(low, high)}."
+        f"{percent(fit.misfit)} of the instances do not fit. The share of those with a posterior of {case.names[c]!r} "
+        f"{_range(low, high)} is {points(abs(fit.surplus))} {more} than expected."
     )
     if fit.misfit <= case.half_width:
         included = f"The interval ({plus_minus(case.half_width)}) includes an error of this size."
@@ -238,17 +240,18 @@ def classifier(case: Evidence, deviations: FloatArray) -> Finding:
 def bag_size(case: Evidence, deviations: FloatArray) -> Finding:
     """Check that the bag is large enough for a narrow interval."""
     half = float(stats.norm.isf(case.alpha / 2) * deviations.max())
-    limit = f"the margin of error is at least {plus_minus(half)} at {level_text(1 - case.alpha)} confidence"
-    who = f"{many(case.n, 'instance')} {'is' if case.n == 1 else 'are'}"
+    limit = f": the margin of error is at least {plus_minus(half)} at {level_text(1 - case.alpha)} confidence"
+    limit = limit if half >= WORTH_A_SENTENCE else ""
+    who = f"{many(case.n, case.unit)} {'is' if case.n == 1 else 'are'}"
     numbers = {"n": float(case.n), "half_width": half}
     if np.isfinite(half) and half <= WIDE / 2:
-        return Finding("bag size", "ok", f"{who} enough: {limit}.", numbers=numbers)
+        return Finding("bag size", "ok", f"{who} enough{limit}.", numbers=numbers)
     needed = f"{int(np.ceil(case.n * (half / (WIDE / 2)) ** 2)):,}" if np.isfinite(half) else "even very many"
     numbers["needed"] = case.n * (half / (WIDE / 2)) ** 2
     return Finding(
         "bag size",
         "warning" if half <= WIDE else "alarm",
-        f"{who} too few: {limit}.",
+        f"{who} too few{limit}.",
         f"About {needed} instances would reduce it to {plus_minus(WIDE / 2)}. Merge bags, or collect more instances.",
         numbers,
     )
@@ -269,12 +272,12 @@ def confidence(case: Evidence, prevalences: FloatArray) -> Finding:
     numbers = {"entropy": float(entropy.mean()), "expected": expected, "p_value": p}
     change = float(entropy.mean()) / max(expected, 1e-12) - 1
     if p >= case.alpha / 5 or abs(change) < 0.05:
-        return Finding("sureness", "ok", "The classifier is as confident as expected.", numbers=numbers)
+        return Finding("confidence", "ok", "The classifier is as confident as expected.", numbers=numbers)
     return Finding(
-        "sureness",
+        "confidence",
         "note",
         f"The classifier is {'less' if change > 0 else 'more'} confident than expected: the entropy of its posteriors "
-        f"is {percent(abs(change), digits=0)} {'larger' if change > 0 else 'smaller'} ({p_value(p)}).",
+        f"is {percent(1 + change, digits=0)} of what was expected ({p_value(p)}).",
         LESS_CONFIDENT if change > 0 else MORE_CONFIDENT,
         numbers,
     )

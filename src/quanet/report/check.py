@@ -85,7 +85,8 @@ def _facts(check: TableCheck) -> tuple[tuple[str, str], ...]:
     for one in check.dates:
         if one.sizes:
             names = list(one.sizes)
-            facts.append((f"range of {one.column!r}", f"from {names[0]} to {names[-1]}"))
+            ends = names[0] if len(names) == 1 else f"from {names[0]} to {names[-1]}"
+            facts.append((f"range of {one.column!r}", ends))
     return tuple(facts)
 
 

@@ -113,7 +113,8 @@ def _verdict(names: list[str], metric: str, p_values: FloatArray, alike: list[st
     test = f"paired t-test of {metric.upper()}"
     if alike:
         return f"No significant difference from {names[0]}: {listing(alike)} ({test}, p ≥ {ALPHA})."
-    return f"All others are significantly worse than {names[0]} ({test}, p < {ALPHA})."
+    others = "All others are" if len(names) > 2 else f"{names[1]} is"
+    return f"{others} significantly worse than {names[0]} ({test}, p < {ALPHA})."
 
 
 def _answer(names: list[str], mean: Mapping[str, float], alike: list[str], metric: str, error: float) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.diagnostics.findings import WORTH_A_SENTENCE
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.class_order import focus_first, position_of
@@ -121,7 +122,7 @@ def _paragraphs(correction: Correction) -> tuple[str, ...]:
         return (LABELS_USED[correction.calibration], *cluster_sentences(correction))
     c = int(np.nanargmax(np.abs(gap)))
     judged = percent(correction.total[3, c])
-    alike = judged == percent(correction.total[0, c])
+    alike = judged == percent(correction.total[0, c]) or abs(gap[c]) < WORTH_A_SENTENCE
     far = f"{points(abs(gap[c]))} {'below' if gap[c] > 0 else 'above'} the corrected rate"
     return (
         f"The judge's rate of {class_name(correction.classes[c])} is {judged}: "

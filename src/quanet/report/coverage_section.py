@@ -50,8 +50,8 @@ def drift_sections(evaluation: Evaluation) -> tuple[Section, ...]:
             for name, key in (("with drift", "with"), ("without drift", "without"))
         ),
         (
-            "Trusted: drift costs at most half of the sampling error. Widened: more. "
-            "Refused: a few labels would say more than the estimate.",
+            "Trusted: drift adds at most half of the sampling error. Widened: more. "
+            "Refused: a few labelled rows would be more accurate than the estimate.",
         ),
         corner="intervals",
     )

@@ -76,6 +76,8 @@ def _states(trust: Trustworthiness) -> str:
         return ""
     if not trust.shares.keys:
         return f"The instances as a whole: {next(iter(trust.states))}."
+    if len(trust.states) == 1 and len(trust.shares.groups) > 1:
+        return f"All {len(trust.shares.groups):,} groups: {next(iter(trust.states))}."
     states = [f"{number:,} {state}" for state, number in trust.states.items()]
     return f"{many(len(trust.shares.groups), 'group')}: {listing(states)}."
 

@@ -17,7 +17,7 @@ from quanet.report.difference_rows import (
     direction,
     shown_positions,
 )
-from quanet.report.phrases import level_text, listing, many, reproduction, skipped_facts
+from quanet.report.phrases import class_name, level_text, listing, many, percent, reproduction, skipped_facts
 from quanet.report.summary import Chart, Section, Summary
 from quanet.uncertainty.policy import SMALL_BAG
 
@@ -104,7 +104,7 @@ def _facts(found: GroupDifferences, differences: Differences) -> tuple[tuple[str
 def difference_section(found: GroupDifferences, differences: Differences, shown: list[int]) -> Section:
     """Differences as a chart with its table, with trends and remarks; `shown` are positions of classes."""
     paragraphs = (*_trend_sentences(found, shown), *_remarks(found, differences))
-    what = f"of {differences.classes[0]} " if len(differences.classes) == 1 else ""
+    what = f"of {class_name(differences.classes[0])} " if len(differences.classes) == 1 else ""
     drawn = many(min(len(differences), ROWS), "comparison")
     chart = Chart(
         "differences",
@@ -134,7 +134,7 @@ def _remarks(found: GroupDifferences, differences: Differences) -> list[str]:
         if ratio < NARROWER:
             remarks.append(
                 "Both sides share the model and its errors, which partly cancel: intervals are "
-                f"{100 * (1 - ratio):.0f} % narrower than for independent estimates."
+                f"{percent(1 - ratio, digits=0)} narrower than for independent estimates."
             )
     if found.small:
         named = listing([str(name) for name in found.small])

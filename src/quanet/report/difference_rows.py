@@ -8,7 +8,7 @@ import numpy as np
 
 from quanet.report.chart_data import IntervalRows
 from quanet.report.class_order import position_of
-from quanet.report.phrases import level_text, probability, signed, signed_span
+from quanet.report.phrases import class_name, level_text, probability, signed, signed_span
 from quanet.report.summary import Column, Table, TableEntry
 from quanet.wording import NONE
 
@@ -98,7 +98,7 @@ def difference_table(found: GroupDifferences, differences: Differences) -> Table
             rows.append((_comparison(found, differences, i), tuple(entries)))
     notes = [f"*: clear at {level_text(differences.level)} after Holm's correction."]
     notes += ["drift: points by which drift may change the difference; the interval includes it."] if has_drift else []
-    what = f" of {differences.classes[0]}" if not several else ""
+    what = f" of {class_name(differences.classes[0])}" if not several else ""
     return Table(
         f"Differences{what} in percentage points, with {level_text(differences.level)} intervals",
         tuple(columns),

@@ -137,7 +137,7 @@ def which_error(training: Training) -> tuple[str, ...]:
     """Which of the two errors applies to new data, if both are known."""
     if training.errors is None or training.drift is None or training.drift.bias is None:
         return ()
-    error, bias = _points(training.errors.error), _points(training.drift.bias)
+    error, bias = points(training.errors.error), points(training.drift.bias)
     return (
         f"Expect an error of about {error} if new data differ from the training data in class shares only, and of "
         f"about {bias} (at a share of 50 %) if they differ as the left-out {training.drift.kind} of the training data "

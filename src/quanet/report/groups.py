@@ -232,7 +232,7 @@ def shares_table(shares: Shares, *, focus: Any = None, truth: FloatArray | None 
         f"Shares{of_weight(shares.weight)} in %, with {level_text(shares.total.level)} intervals",
         tuple(columns),
         tuple(rows),
-        tuple(_table_notes(shares)),
+        tuple(_table_notes(shares, notes)),
         keys[0] if keys else "group",
         strips=tuple(zip(*(ends[:, at].tolist() for ends in shown), strict=True)) if two else (),
     )
@@ -249,7 +249,8 @@ def group_states(shares: Shares) -> list[str]:
     return [mark.removesuffix(", ").replace("few, trusted", "few") for mark in found]
 
 
-def _table_notes(shares: Shares) -> list[str]:
+def _table_notes(shares: Shares, shown: list[str]) -> list[str]:
+    """What the words in the table mean, given the states that it shows."""
     notes = []
     if shares.weight:
         notes.append("effective n: number of instances of equal weight that say as much.")
@@ -259,8 +260,7 @@ def _table_notes(shares: Shares) -> list[str]:
             f"few: fewer than {SMALL_BAG} {instances}, or an interval wider than {200 * WIDE:.0f} points without "
             f"drift ({many(int(shares.small.sum()), 'group')})."
         )
-    states = set(shares.states)
-    notes += [f"{state}: {meaning}." for state, meaning in MEANINGS.items() if state in states]
+    notes += [f"{state}: {meaning}." for state, meaning in MEANINGS.items() if any(state in one for one in shown)]
     if len(shares.classes) == 2:
         notes.append("counted: share of predicted labels, not corrected.")
     return notes

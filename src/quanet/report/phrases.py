@@ -45,7 +45,7 @@ def share_of(label: Any = None, weight: str = "") -> str:
     """
     if weight:
         return f"share of {weight}" if label is None else f"{label}, share of {weight}"
-    return "share" if label is None else f"share of {label}"
+    return "share" if label is None else f"share of {class_name(label)}"
 
 
 def of_weight(weight: str) -> str:

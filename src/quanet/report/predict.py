@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.diagnostics.findings import WORTH_A_SENTENCE
 from quanet.report.accuracy_section import accuracy_sections
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure
@@ -128,9 +129,10 @@ def _facts(shares: Shares) -> tuple[tuple[str, str], ...]:
             ("effective size", f"{shares.total.effective_sizes:,}"),
         ]
     if shares.keys:
-        small = int(shares.small.sum())
-        few = f", {small:,} of them small" if small else ""
-        facts.append((f"groups by {' and '.join(map(str, shares.keys))}{few}", f"{len(shares.groups):,}"))
+        small, number = int(shares.small.sum()), len(shares.groups)
+        few = f", {'all' if small == number else f'{small:,}'} of them small" if small and number > 1 else ""
+        groups = "group" if number == 1 else "groups"
+        facts.append((f"{groups} by {' and '.join(map(str, shares.keys))}{few}", f"{number:,}"))
     if shares.cluster:
         facts.append((f"clusters by {shares.cluster}", f"{shares.clusters:,}; intervals are those of their source"))
     facts.append(("confidence level", level_text(shares.total.level)))
@@ -261,7 +263,7 @@ def _plain_count(shares: Shares) -> str:
         return ""
     c = int(np.abs(gap).argmax())
     counted, estimate = float(shares.total_counted[c]), float(shares.total.estimate[c])
-    if percent(counted) == percent(estimate):
+    if percent(counted) == percent(estimate) or abs(gap[c]) < WORTH_A_SENTENCE:
         return ""
     return (
         f"A plain count of predicted labels gives {percent(counted)} for {class_name(shares.classes[c])}: "

@@ -244,7 +244,8 @@ def _few_of_a_class(counts: IntArray, classes: LabelArray, upper: FloatArray) ->
     found = []
     for name, number, most in zip(classes.tolist(), counts.tolist(), upper.tolist(), strict=True):
         if number < FEW:
-            labels = f"Only {number} of {counts.sum():,} labels {'is' if number == 1 else 'are'} {str(name)!r}"
+            few = f"Only {number}" if number else "None"
+            labels = f"{few} of {many(int(counts.sum()), 'label')} {'are' if number > 1 else 'is'} {str(name)!r}"
             sentence = f"{labels}; its share may be up to {percent(most)}."
             found.append(Finding("labels", "note", sentence, "More labels would narrow the interval."))
     return found
