@@ -183,7 +183,7 @@ def quantity(value: float) -> str:
     for size, name in LARGE:
         if value >= size:
             return f"{value / size:,.1f} {name}"
-    if value >= 1000:
+    if value >= 999.5:  # with three digits, g would write 1e+03
         return f"{value:,.0f}"
     return f"{value:.3g}" if value >= 0.001 or value == 0 else "below 0.001"
 

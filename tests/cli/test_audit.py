@@ -36,7 +36,7 @@ def test_every_part_of_an_audit_is_in_every_output(call, file, tmp_path):
     assert said["anchor"]["differ"] is False
     assert "120 clusters" in err
     report = (tmp_path / "report.md").read_text()
-    for words in ("## Judges", "## Differences", "## Anchor set", "Cohen's kappa", "Design effect"):
+    for words in ("## Judges", "## Differences", "## Anchor set", "Cohen's kappa", "independent rows"):
         assert words in report
     table = call(*ask, "--format", "table")[1]
     assert "Differences of bad in points" in table

@@ -43,7 +43,7 @@ def fitted(call, models):
 def test_rows_written_three_times_make_the_model_of_rows_written_once(call, files, fitted):
     folder, said = fitted
     assert "copies of earlier" not in said["once"]
-    assert "800 rows (66.7%) are copies of earlier ones; copies share a fold." in said["thrice"]
+    assert "800 rows are copies of earlier ones (66.7 %); copies share a fold." in said["thrice"]
     assert facts_of(folder / "thrice")["duplicates"] == 800
     assert "800 rows are copies of others" in (folder / "thrice" / "README.md").read_text()
     errors = [facts_of(folder / name)["held_out"]["error"] for name in ("once", "thrice")]
@@ -71,7 +71,7 @@ def test_predict_counts_the_texts_that_the_model_was_trained_on(call, files, mod
     code, out, _ = call("predict", model, "mixed.csv", "--format", "json")
     assert code == 0
     found = {one["name"]: one for one in json.loads(out)["diagnosis"]}
-    assert found["training texts"]["sentence"] == "80 of the 800 texts (10.0%) are training texts."
+    assert found["training texts"]["sentence"] == "80 of the 800 texts (10.0 %) are training texts."
     code, out, _ = call("predict", model, files / "new.csv", "--format", "json")
     assert "training texts" not in {one["name"] for one in json.loads(out)["diagnosis"]}
 

@@ -265,14 +265,14 @@ FIT = ("--text", "review", "--label", "sentiment", "--method", "EMQ", "-o", "mod
 def test_groups_are_left_out_to_learn_the_drift_scale(call, grouped, tmp_path):
     code, _, err = call("fit", grouped, "--groups", "product", *FIT)
     assert code == 0, err
-    sentence = "n 4 groups of the training data, each left out once, the estimate was off by"
-    assert f"Drift: o{sentence}" in err
+    sentence = "hen each of 4 groups of the training data was left out, a share of 50 % in it was typically off by"
+    assert f"Drift: w{sentence}" in err
     drift = facts_of(tmp_path / "model")["drift"]
     assert (drift["kind"], drift["parts"]) == ("groups", 4)
     assert drift["bias"] >= 0
-    assert f"## Drift\n\nO{sentence}" in (tmp_path / "model" / "README.md").read_text()
+    assert f"## Drift\n\nW{sentence}" in (tmp_path / "model" / "README.md").read_text()
     code, out, _ = call("info", "model", "--json")
-    assert json.loads(out)["drift"].startswith(f"O{sentence}")
+    assert json.loads(out)["drift"].startswith(f"W{sentence}")
 
 
 def test_groups_may_be_periods_of_dates(call, grouped, tmp_path):

@@ -16,7 +16,7 @@ class Mine(CC):
 def test_it_says_what_a_model_is(call, model):
     code, out, err = call("info", model)
     assert (code, err) == (0, "")
-    for words in ("EMQ, trained on 800 instances", "train.csv", "negative", "50.00%", "'bcts'", "CC, mean absolute"):
+    for words in ("EMQ, trained on 800 instances", "train.csv", "negative", "50.00 %", "'bcts'", "CC, mean absolute"):
         assert words in out
     code, out, _ = call("info", model, "--json")
     said = json.loads(out)

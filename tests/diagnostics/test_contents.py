@@ -58,7 +58,7 @@ def test_other_texts_have_a_cost_words_and_three_examples(fitted, strange):
     assert "each left out once" in found.sentence
     more = found.sentence.split("; more ")[1].rstrip(".").split(", ")
     assert {word.strip("'") for word in more} <= set(TOPICS["flight"])
-    assert f"About {int(interval.drift.labels)} random labels" in found.advice
+    assert f"Label about {int(interval.drift.labels)} random rows" in found.advice
     assert len(set(found.examples)) == 3
     assert set(found.examples) <= set(strange)
     assert all(set(example.split()) & set(TOPICS["flight"]) for example in found.examples)
@@ -157,7 +157,7 @@ def test_drift_that_cannot_be_seen_is_named_where_it_may_cost_much():
     hidden = replace(interval, drift=replace(interval.drift, state="widened", distance=np.float64(0)))
     [finding] = contents_findings(quantifier, quantifier.read(bag), hidden)
     assert finding.severity == "note"
-    assert "too small to be seen with so many training instances may cost up to" in finding.sentence
+    assert "no drift was detected. Drift of up to" in finding.sentence
 
 
 def test_the_severity_of_a_misfit_depends_on_the_points_at_stake():

@@ -16,7 +16,7 @@ from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarnin
 from quanet.uncertainty.regions import Interval
 
 X, Y = Gaussians().draw([0.5, 0.5], 1500, rng=0)
-NAMES = ["prior shift", "prevalence", "classifier", "bag size", "sureness", "contents"]
+NAMES = ["prior shift", "prevalence", "classifier", "bag size", "confidence", "contents"]
 
 
 @cache
@@ -52,14 +52,14 @@ def test_drift_raises_the_alarm_and_says_what_to_do():
     # One alarm is enough: the interval of a refused bag includes what does not fit.
     assert found["prior shift"].severity == "note"
     assert found["prior shift"].numbers["points"] < 100 * found["prior shift"].numbers["half_width"]
-    assert found["sureness"].severity == "note"
-    assert "less confident" in found["sureness"].sentence
-    assert "shorter, noisier" in found["sureness"].advice
+    assert found["confidence"].severity == "note"
+    assert "less confident" in found["confidence"].sentence
+    assert "shorter, noisier" in found["confidence"].advice
 
 
 def test_more_confident_than_expected_has_its_own_advice():
     bag, _ = Gaussians().draw([0.5, 0.5], 500, rng=1)
-    found = diagnose(fitted_once(), 3 * bag)["sureness"]
+    found = diagnose(fitted_once(), 3 * bag)["confidence"]
     assert "more confident" in found.sentence
     assert "longer, clearer" in found.advice
     assert "does not mean more accurate" in found.advice

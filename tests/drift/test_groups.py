@@ -26,7 +26,7 @@ def fit(groups, n=1200):
 def test_groups_are_left_out_once_each():
     scale, said = fit(FOUR)
     assert (scale.kind, len(scale.distances), said) == ("groups", 4, [])
-    assert scale.sentence.startswith("On 4 groups of the training data, each left out once, the estimate was off by ")
+    assert scale.sentence.startswith("When each of 4 groups of the training data was left out, a share of 50 % in it was ")
 
 
 @pytest.mark.parametrize(

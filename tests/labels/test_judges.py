@@ -136,7 +136,7 @@ def test_many_classes_with_labels_of_any_type():
     assert (found.lower <= found.estimate).all()
     assert (found.estimate <= found.upper).all()
     assert "a: " in str(found)
-    assert "judged 50.0%" in str(found)
+    assert "judged 50.0 %" in str(found)
 
 
 def test_scores_say_more_than_labels_cut_from_them():

@@ -103,7 +103,7 @@ def test_settings_that_mean_nothing_are_named(quantifier, message):
 
 
 def test_data_without_shared_words_are_refused():
-    with pytest.raises(InvalidData, match="no word occurs in 40% to 60% of the 4 texts"):
+    with pytest.raises(InvalidData, match="no word occurs in 40 % to 60 % of the 4 texts"):
         ReadMe(rare=0.4).fit(["one", "two", "three", "four"], [0, 1, 0, 1])
     with pytest.raises(InvalidData, match="no words were found in the 2 texts"):
         ReadMe().fit(["!", "?"], [0, 1])

@@ -192,7 +192,7 @@ def test_a_correction_headlines_the_class_asked_for_and_says_what_is_assumed():
     assert summary.figures()["class"] == summary.data()["class"] == "bad"
     groups = summary.sections[1]
     assert "Highest rate of bad: " in groups.charts[0].alt
-    assert "4 of 5 groups are corrected by their own human labels." in groups.paragraphs
+    assert "Corrected by their own human labels: 4 of 5 groups." in groups.paragraphs
     assert [entries[1].text for _, entries in groups.charts[0].table.rows] == ["all", *["own"] * 4]
     assert not summary.cautions
     differing = replace(made_correction(), errors=ErrorTest(0.001, np.linspace(0.001, 1, 5)))
@@ -249,7 +249,7 @@ def test_batches_that_vary_by_more_than_chance_are_reported():
     assert not summarize_history(history).cautions
     narrow = replace(history, batch_lower=history.baseline - 0.001, batch_upper=history.baseline + 0.001)
     [caution] = summarize_history(narrow).cautions
-    assert "of 30 batches are outside the range that chance explains (expected: about 2)" in caution.sentence
+    assert "of 30 batches are outside the range that chance explains, instead of about 2" in caution.sentence
     assert "set a tolerance of about 0.016" in caution.advice
 
 

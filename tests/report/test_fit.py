@@ -38,7 +38,7 @@ def test_of_many_classes_the_largest_are_shown():
     rows = counts_table(counts).rows
     assert [name for name, _ in rows[:3]] == ["c29", "c28", "c27"]
     assert rows[-1][0] == "19 others"
-    assert counts_sentence({"neg": 1, "pos": 3}) == "Classes: neg 1 (25.0%), pos 3 (75.0%)"
+    assert counts_sentence({"neg": 1, "pos": 3}) == "Classes: neg 1 (25.0 %), pos 3 (75.0 %)"
 
 
 def test_errors_are_compared_with_a_plain_count_and_a_constant_answer():
@@ -59,8 +59,8 @@ def test_the_report_states_errors_data_and_advice():
     [data] = [section for section in summary.sections if section.title == "Training data"]
     assert data.paragraphs[1:] == (
         "10 of 12 rows: 2 skipped (no text).",
-        "2 rows (20.0%) are copies of earlier ones; copies share a fold. "
-        "Check the labels: copies of 1 rows have different ones.",
+        "2 rows are copies of earlier ones (20.0 %); copies share a fold. "
+        "Check the labels: copies of 1 row have different ones.",
     )
     assert summary.data()["held_out"]["error"] == 0.0123
 

@@ -60,14 +60,14 @@ def test_groups_are_told_apart_by_their_intervals():
         "their intervals do not overlap."
     )
     assert section.paragraphs[1] == (
-        "The intervals of 2 groups of 3 exclude the total share of positive, 53.0 %; by chance alone, about 0 would."
+        "2 of 3 groups differ clearly from the total share of positive, 53.0 %."
     )
 
 
 def test_the_plain_count_stands_beside_the_estimate():
     sections = {section.title: section for section in summarize_shares(three()).sections}
     assert sections["Total"].paragraphs == (
-        "A plain count of predicted labels gives 50.0 % negative: 3.0 points more than the corrected estimate.",
+        "A plain count of predicted labels gives 50.0 % for negative: 3.0 points more than the corrected estimate.",
     )
 
 

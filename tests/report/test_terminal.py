@@ -82,7 +82,7 @@ def test_every_group_has_a_state_with_what_it_needs():
     assert "few, widened by 5.0" in out
     assert "refused: label 96" in out
     assert "few: fewer than 20 instances, or an interval wider than 20 points without drift (1 group)." in out
-    assert "trusted: drift costs at most half of the sampling error" in out
+    assert "trusted: drift adds at most half of the sampling error" in out
     data = summarize_shares(shares).data()
     assert [group["state"] for group in data["groups"]] == ["trusted", "widened", "refused"]
     assert [group["labels"] for group in data["groups"]] == [0, 40, 96]

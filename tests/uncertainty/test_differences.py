@@ -59,5 +59,5 @@ def test_the_frame_has_a_row_per_comparison_and_class():
 
 
 def test_the_text_shows_one_of_two_classes_and_not_too_many_lines():
-    assert str(three()).splitlines()[0] == "a -> b: 1 +10.0 points (+5.0 to +15.0), p = 0.03"
+    assert str(three()).splitlines()[0] == "a -> b: class 1: +10.0 points (+5.0 to +15.0), p = .030"
     assert str(three().take([0] * 30)).endswith("... and 10 more")

@@ -45,7 +45,7 @@ def test_clusters_widen_the_intervals_and_keep_the_estimates():
     assert clustered.total[2, 0] - clustered.total[1, 0] > 1.2 * (plain.total[2, 0] - plain.total[1, 0])
     assert clustered.clusters.judged == 120
     assert clustered.clusters.effect[0] > 1.3
-    assert "Design effect" in cluster_sentences(clustered)[0]
+    assert "times those of as many independent rows" in cluster_sentences(clustered)[0]
 
 
 def test_the_order_of_rows_and_the_names_of_clusters_do_not_matter():

@@ -118,8 +118,8 @@ def refine(
     array([0.56, 0.44])
     >>> part = np.random.default_rng(2).permutation(2000)[:100]
     >>> print(refine(quantifier, X, X[part], y[part]))
-    0: 79.8% (73.0% to 85.2%)
-    1: 20.2% (14.8% to 27.0%)
+    0: 79.8 % (73.0 to 85.2 %)
+    1: 20.2 % (14.8 to 27.0 %)
     """
     check_level(level)
     one_of("prediction-powered", "em").check("method", method)

@@ -108,8 +108,8 @@ def correct_rate(
     >>> human = ["good"] * 100 + ["bad"] * 100
     >>> judge = ["good"] * 80 + ["bad"] * 20 + ["good"] * 10 + ["bad"] * 90
     >>> print(correct_rate(["good"] * 450 + ["bad"] * 550, human, judge))
-    bad: 50.0% (41.0% to 58.3%), judged 55.0%
-    good: 50.0% (41.7% to 59.0%), judged 45.0%
+    bad: 50.0 % (41.0 to 58.3 %), judged 55.0 %
+    good: 50.0 % (41.7 to 59.0 %), judged 45.0 %
 
     A judge with no errors on 40 labels and a rate of 2 %, which may come from an error that 40 labels did not show:
 

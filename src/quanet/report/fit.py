@@ -178,8 +178,7 @@ def copies_sentences(instances: int, duplicates: int, conflicts: int) -> tuple[s
     """What is known about copies among the training rows."""
     if not duplicates:
         return ()
-    of = f"copies of {many(conflicts, 'row')} {'has' if conflicts == 1 else 'have'} different ones"
-    labels = f" Check the labels: {of}." if conflicts else ""
+    labels = f" Check the labels: copies of {many(conflicts, 'row')} have different ones." if conflicts else ""
     rows = many(duplicates, "row is a copy of an earlier one", "rows are copies of earlier ones")
     return (f"{rows} ({percent(duplicates / instances)}); copies share a fold.{labels}",)
 
