@@ -42,7 +42,12 @@ def test_a_share_that_is_not_zero_is_not_shown_as_zero(share, text):
 
 
 def test_shares_without_decimals_keep_the_rule():
-    assert [percent(share, digits=0) for share in (0.004, 0.3, 0.996, 1.0)] == ["below 1 %", "30 %", "above 99 %", "100 %"]
+    assert [percent(share, digits=0) for share in (0.004, 0.3, 0.996, 1.0)] == [
+        "below 1 %",
+        "30 %",
+        "above 99 %",
+        "100 %",
+    ]
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

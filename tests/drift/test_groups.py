@@ -26,7 +26,9 @@ def fit(groups, n=1200):
 def test_groups_are_left_out_once_each():
     scale, said = fit(FOUR)
     assert (scale.kind, len(scale.distances), said) == ("groups", 4, [])
-    assert scale.sentence.startswith("When each of 4 groups of the training data was left out, a share of 50 % in it was ")
+    assert scale.sentence.startswith(
+        "When each of 4 groups of the training data was left out, a share of 50 % in it was "
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,4 +93,7 @@ def test_a_search_learns_the_scale_once_with_the_groups(monkeypatch):
 def test_the_bias_is_the_root_mean_square_at_half():
     assert root_mean_square(np.array([0.01, 0.03])) == pytest.approx(np.sqrt(0.02 * 0.25))
     assert root_mean_square(np.array([-0.01, 0.02])) == pytest.approx(np.sqrt(0.01 * 0.25))
+    assert drift_sentence("groups", np.array([0.0, -0.01, 0.0])) == (
+        "When each of 3 groups of the training data was left out, a share of 50 % in it was right, except for chance."
+    )
     assert drift_sentence("", np.empty(0), unknown="why") == "Unknown: why. Intervals do not include drift."

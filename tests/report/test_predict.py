@@ -59,9 +59,7 @@ def test_groups_are_told_apart_by_their_intervals():
         "positive: highest in watch with 90.0 % (84.0 to 96.0 %), lowest in camera with 20.0 % (14.0 to 26.0 %); "
         "their intervals do not overlap."
     )
-    assert section.paragraphs[1] == (
-        "2 of 3 groups differ clearly from the total share of positive, 53.0 %."
-    )
+    assert section.paragraphs[1] == ("2 of 3 groups differ clearly from the total share of positive, 53.0 %.")
 
 
 def test_the_plain_count_stands_beside_the_estimate():
@@ -187,3 +185,91 @@ def test_groups_whose_dates_are_none_are_in_the_table_alone():
     [panel] = trend_grid(shares).panels
     assert len(panel.lines[0].y) == 2
     assert len(shares_table(shares).rows) == 3
+
+
+def alike(share):
+    """Three groups with the same share of positive as the total, and as the plain count."""
+    both = np.array([1 - share, share])
+    sizes = np.array([400, 400, 400])
+    return replace(
+        three(),
+        interval=interval(np.tile(both, (3, 1)), sizes, classes=CLASSES),
+        counted=np.tile(both, (3, 1)),
+        total=interval(both, 1200, classes=CLASSES),
+        total_counted=both + [1e-5, -1e-5],
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.00002, 0.3, 1.0])
+def test_nothing_is_said_of_groups_that_look_alike(share):
+    shares = alike(share)
+    assert group_section(shares).paragraphs == ()
+    [total] = [section for section in summarize_shares(shares).sections if section.title == "Total"]
+    assert total.paragraphs == ()
+
+
+def test_groups_that_differ_by_chance_are_counted_and_those_expected_if_there_are_any():
+    def differing(number, groups):
+        positive = np.where(np.arange(groups) < number, 0.9, 0.5) + 0.001 * (np.arange(groups) % 2)
+        sizes = np.full(groups, 400)
+        shares = replace(
+            by_product(groups),
+            interval=interval(np.column_stack([1 - positive, positive]), sizes, classes=CLASSES),
+            total=interval(np.array([0.5, 0.5]), 400 * groups, classes=CLASSES),
+            small=np.zeros(groups, dtype=bool),
+        )
+        return group_section(shares).paragraphs[1]
+
+    total = "clearly from the total share of positive, 50.0 %"
+    assert differing(0, 5) == f"None of 5 groups differs {total}."
+    assert differing(1, 5) == f"1 of 5 groups differs {total}."
+    assert differing(5, 5) == f"All 5 groups differ {total}."
+    assert differing(2, 14) == f"2 of 14 groups differ {total}; by chance alone, about 1 would."
+
+
+def test_a_class_that_is_a_number_does_not_follow_a_number():
+    shares = three()
+    numbers = np.array(["1", "5"])
+    totals = replace(shares.total, classes=numbers)
+    shares = replace(shares, classes=numbers, interval=replace(shares.interval, classes=numbers), total=totals)
+    summary = summarize_shares(shares)
+    assert summary.answer.startswith("class 5: 53.0 % (")
+    sentences = " ".join(sentence for section in summary.sections for sentence in section.paragraphs)
+    assert "gives 50.0 % for class 1: 3.0 points more" in sentences
+    assert "class 5: highest in watch" in sentences
+
+
+def test_a_method_that_counts_no_labels_says_nothing_of_a_plain_count():
+    [total] = [
+        section
+        for section in summarize_shares(replace(three(), total_counted=np.full(2, np.nan))).sections
+        if section.title == "Total"
+    ]
+    assert total.paragraphs == ()
+
+
+def test_a_sum_of_weights_has_no_exponent():
+    effective = np.array([300, 300, 300])
+    shares = three()
+    weighted = replace(
+        shares,
+        weight="Views",
+        totals=np.array([2_000_000.0, 700_000.0, 10_600.0]),
+        interval=replace(shares.interval, effective_sizes=effective),
+        total=replace(shares.total, effective_sizes=np.array(900)),
+    )
+    assert dict(summarize_shares(weighted).facts)["Views"] == "2.7 million"
+
+
+def test_one_group_is_not_called_groups():
+    one = replace(
+        three(),
+        groups=(("camera",),),
+        sizes=np.array([400]),
+        interval=interval(np.array([[0.4, 0.6]]), np.array([400]), classes=CLASSES),
+        counted=np.array([[0.4, 0.6]]),
+        small=np.array([True]),
+    )
+    assert ("group by product", "1") in summarize_shares(one).facts
+    everything = replace(three(), small=np.ones(3, dtype=bool))
+    assert ("groups by product, all of them small", "3") in summarize_shares(everything).facts
