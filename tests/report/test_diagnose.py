@@ -24,12 +24,12 @@ def test_the_next_steps_say_what_to_do():
 
 
 def test_groups_of_one_state_are_not_counted_twice():
-    class Alike(Trustworthiness):
-        states = {"trusted": 5}
+    def said(*states):
+        class Judged(Trustworthiness):
+            states = property(lambda _: counts)
 
-    class Mixed(Trustworthiness):
-        states = {"trusted": 4, "widened": 1}
+        counts = {state: states.count(state) for state in states}
+        return summarize_trust(Judged(judged("ok").shares, ())).answer
 
-    trust = judged("ok")
-    assert summarize_trust(Alike(trust.shares, ())).answer.endswith("All 5 groups: trusted.")
-    assert summarize_trust(Mixed(trust.shares, ())).answer.endswith("5 groups: 4 trusted and 1 widened.")
+    assert said(*["trusted"] * 5).endswith("All 5 groups: trusted.")
+    assert said(*["trusted"] * 4, "widened").endswith("5 groups: 4 trusted and 1 widened.")

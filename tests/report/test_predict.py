@@ -196,7 +196,7 @@ def alike(share):
         interval=interval(np.tile(both, (3, 1)), sizes, classes=CLASSES),
         counted=np.tile(both, (3, 1)),
         total=interval(both, 1200, classes=CLASSES),
-        total_counted=both + [1e-5, -1e-5],
+        total_counted=both + np.array([1e-5, -1e-5]),
     )
 
 
