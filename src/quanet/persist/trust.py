@@ -86,7 +86,7 @@ SKLEARN = frozenset(
 )
 
 
-# Not by an import statement: this room uses the public names when it runs, and stands below some of them.
+# Imported at run time to avoid an import cycle: the public names include modules that import this one.
 QUANET: Any = import_module("quanet")
 
 

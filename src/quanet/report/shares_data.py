@@ -60,7 +60,7 @@ def _parts(interval: Interval, counted: FloatArray, g: Any) -> dict[str, FloatAr
 
 
 def _state(interval: Interval, g: Any) -> dict[str, Any]:
-    """The state of a group, and the labels that would settle its shares; empty if intervals do not include drift."""
+    """The state of a group, and the number of rows to label; empty if intervals do not include drift."""
     drift = interval.drift
     if drift is None:
         return {}

@@ -1,1 +1,1 @@
-"""What partitions of instances come to: states that are mergeable, bounded and deterministic."""
+"""Mergeable summaries of the rows read so far: bounded in size, and the same in any order of merging."""

@@ -66,7 +66,7 @@ class StateHeader:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """What partitions of instances come to.
+    """Mergeable summary of the rows read so far.
 
     Attributes
     ----------

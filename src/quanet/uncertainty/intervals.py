@@ -109,7 +109,7 @@ def predict_interval(
     Notes
     -----
     `Interval.drift` has both parts of an interval: its ends without drift, and how many points drift may cost. It also
-    has the state of each bag: "trusted", "widened", "refused" (with the number of labels that would settle it) or
+    has the state of each bag: "trusted", "widened", "refused" (with the number of rows to label) or
     "unknown". The bags of one call share information about their distance, because that of a small bag is mostly noise.
     Drift that does not show in the instances, such as a new meaning of the labels, is not included.
 

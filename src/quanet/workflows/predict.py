@@ -87,7 +87,7 @@ class Shares:
 
     @property
     def labels(self) -> IntArray:
-        """(g,) number of random labels that would settle a group's shares; 0 if it is trusted."""
+        """(g,) number of random rows of a group to label; 0 if it is trusted."""
         drift = self.interval.drift
         return np.zeros(len(self.groups), dtype=np.intp) if drift is None else drift.labels
 

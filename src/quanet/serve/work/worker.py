@@ -47,7 +47,7 @@ IDLE = 0.2  # seconds between looks for a job
 SECONDS = 3600.0  # of a job
 NICE = 5  # added to the priority of the process: pages come first
 ATTEMPTS = 3  # of a job that fails for an unknown reason
-DEATHS = 20  # of workers, after which the job itself is taken for the reason
+MAX_CRASHES = 20  # give up on a job that has crashed this many workers
 CLEANING = 600.0  # seconds between removals of content that nothing names
 MOST_MEMORY = 700  # MB, above which a worker ends after some jobs, so that a fresh one takes its place
 FEWEST_JOBS = 100  # before that
@@ -193,7 +193,7 @@ class Worker:
 
     def _perform(self, context: JobContext) -> None:
         job = context.job
-        if job.lost >= DEATHS:
+        if job.lost >= MAX_CRASHES:
             self._fail(job, "It has stopped its worker several times, and was given up.")
             return
         perform: Callable[[JobContext], Finish] = import_module(f"quanet.serve.work.{MODULES[job.kind]}").perform
