@@ -114,15 +114,15 @@ def correct_rate(
     A judge with no errors on 40 labels and a rate of 2 %, which may come from an error that 40 labels did not show:
 
     >>> print(correct_rate([1] * 20 + [0] * 980, [0, 1] * 20, [0, 1] * 20))
-    0: 98.0% (97.1% to 100.0%), judged 98.0%
-    1: 2.0% (0.0% to 2.9%), judged 2.0%
+    0: 98.0 % (97.1 to 100.0 %), judged 98.0 %
+    1: 2.0 % (0.0 to 2.9 %), judged 2.0 %
 
     The first judge, with conversations of four equal answers:
 
     >>> talks = [np.arange(1000) // 4, 1000 + np.arange(200) // 4]
     >>> print(correct_rate(["good"] * 450 + ["bad"] * 550, human, judge, clusters=talks))
-    bad: 50.0% (28.8% to 68.7%), judged 55.0%
-    good: 50.0% (31.3% to 71.2%), judged 45.0%
+    bad: 50.0 % (28.8 to 68.7 %), judged 55.0 %
+    good: 50.0 % (31.3 to 71.2 %), judged 45.0 %
     """
     check_level(level)
     one_of("apart", "part").check("calibration", calibration)
