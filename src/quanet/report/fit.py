@@ -8,7 +8,8 @@ from quanet.data.columns import label_name
 from quanet.data.duplicates import RowOrder
 from quanet.diagnostics.findings import Finding
 from quanet.report.phrases import listing, many, percent, points, with_share
-from quanet.report.summary import NONE, Column, Section, Summary, Table, TableEntry
+from quanet.report.summary import Column, Section, Summary, Table, TableEntry
+from quanet.wording import NONE
 from quanet.workflows.fit import LIMIT_SIZES
 
 if TYPE_CHECKING:
