@@ -79,3 +79,42 @@ def test_groups_that_differ_keep_their_own_distances():
     found = share_between(np.array([0.0, 0.0, 0.05]), np.full(3, 0.002))
     assert found[2] > 0.04
     assert found[0] < 0.005
+
+
+def corners(k, dimensions):
+    """Classes with unit variance, 6 apart, at the corners of a simplex; the profile of 300 instances of each."""
+    centres = np.eye(k, dimensions) * 6 / 2**0.5
+    codes = np.repeat(np.arange(k), 300)
+    values = centres[codes] + np.random.default_rng(0).normal(size=(len(codes), dimensions))
+    return centres, Profile.fit(values, codes, k)
+
+
+def test_a_mixture_that_lacks_classes_has_more_directions_across():
+    profile = Profile(np.eye(3, 4), np.eye(4), np.full(3, 4.0), np.full(3, 10))
+    # Of 4 directions of variance 1, the mixtures of 3, 2 and 1 classes span 2, 1 and none.
+    across, noise = profile._remaining(np.array([[True] * 3, [True, False, True], [False, False, True]]))
+    np.testing.assert_allclose(across, [2 / 4, 3 / 4, 1])
+    np.testing.assert_allclose(noise, np.sqrt([2 * 2, 2 * 3, 2 * 4]) / 4)
+    assert profile.noise == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("k", [2, 5, 10])
+def test_bags_of_one_class_have_distance_0_on_average(k):
+    # Their nearest mixture often lacks the other classes: chance in these directions looks like distance.
+    rng = np.random.default_rng(1)
+    centres, profile = corners(k, k)
+    bags, n = 600, 30
+    values = centres[0] + rng.normal(size=(bags * n, k))
+    found = profile.compare(BagMeans.of(values, Bags(np.arange(bags * n).reshape(bags, n))))
+    assert abs(found.distances.mean()) < 0.25 * found.deviations.mean()
+    assert 0.7 < found.distances.std() / found.deviations.mean() < 1.25
+
+
+def test_pairs_of_bags_of_one_class_are_not_apart_on_average():
+    rng = np.random.default_rng(2)
+    centres, profile = corners(6, 6)
+    bags, n = 600, 30
+    values = centres[0] + rng.normal(size=(bags * n, 6))
+    means = BagMeans.of(values, Bags(np.arange(bags * n).reshape(bags, n)))
+    found = profile.compare_pairs(means, np.arange(0, bags, 2), np.arange(1, bags, 2))
+    assert abs(found.distances.mean()) < 0.25 * found.deviations.mean()

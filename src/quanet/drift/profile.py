@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from quanet.arrays import FloatArray, IntArray
+from quanet.arrays import BoolArray, FloatArray, IntArray
 from quanet.bags import CHUNK, Bags
 from quanet.data.copies import count_copies
 from quanet.drift.descriptions import Descriptions
@@ -179,21 +179,36 @@ class Profile:
 
     @property
     def noise(self) -> float:
-        """The standard deviation of a distance, times the number of instances in the bag."""
-        return float(np.sqrt(2 * (self._across**2).sum()) / np.trace(self.covariance))
+        """The standard deviation of the distance of a mixture of all classes, times the number of instances."""
+        return float(self._remaining(np.ones((1, len(self.means)), dtype=bool))[1][0])
 
-    @property
-    def _across(self) -> FloatArray:
-        """The covariance within classes, (e, e), without the directions along the mixtures, which are no distance."""
-        axes = np.linalg.svd(self.means[1:] - self.means[0], full_matrices=False)[2]
-        away = np.eye(len(self.covariance)) - axes.T @ axes
-        return away @ self.covariance @ away
+    def _remaining(self, present: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """What chance contributes to distances from mixtures of some classes only, (b, k) -> (b,) each.
+
+        The first is the share of the variance within classes in the directions across these mixtures; those along them
+        are no distance. A nearest mixture that lacks a class leaves more directions across than one of all classes. The
+        second is the standard deviation of a distance, times the number of instances.
+        """
+        total, squares = float(np.trace(self.covariance)), float((self.covariance**2).sum())
+        patterns, which = np.unique(present, axis=0, return_inverse=True)
+        found = np.zeros((len(patterns), 2))
+        for at, pattern in enumerate(patterns):
+            means = self.means[pattern]
+            if len(means) > self.means.shape[1]:
+                continue  # they span all directions
+            axes = np.linalg.svd(means[1:] - means[0], full_matrices=False)[2]
+            along = axes @ self.covariance
+            within = along @ axes.T
+            found[at] = total - np.trace(within), squares - 2 * (along**2).sum() + (within**2).sum()
+        across, variances = np.maximum(found[which.ravel()], 0.0).T
+        return across / total, np.sqrt(2 * variances) / total
 
     def compare(self, bags: BagMeans) -> BagDistances:
         """The distances of bags."""
         prevalences, excesses = self._nearest(bags)
+        across, noise = self._remaining(prevalences > 0)
         by_chance = bags.repeats * bags.spreads + prevalences**2 / self.counts @ self.traces
-        return self._distances(excesses, by_chance)
+        return self._distances(excesses, by_chance * across, by_chance * noise)
 
     def compare_pairs(self, bags: BagMeans, first: IntArray, second: IntArray) -> BagDistances:
         """The distances (q,) between bags at two positions (q,) each, beyond what their prevalences explain.
@@ -201,11 +216,14 @@ class Profile:
         It is 0 on average if both bags differ from the training data in the same way.
         """
         prevalences, excesses = self._nearest(bags)
+        across, noise = self._remaining(prevalences > 0)
         chance = bags.repeats * bags.spreads
-        by_class = (prevalences[first] - prevalences[second]) ** 2 / self.counts
-        return self._distances(
-            excesses[first] - excesses[second], chance[first] + chance[second] + by_class @ self.traces
+        by_class = (prevalences[first] - prevalences[second]) ** 2 / self.counts @ self.traces
+        by_chance, deviations = (
+            chance[first] * part[first] + chance[second] * part[second] + by_class * (part[first] + part[second]) / 2
+            for part in (across, noise)
         )
+        return self._distances(excesses[first] - excesses[second], by_chance, deviations)
 
     def _nearest(self, bags: BagMeans) -> tuple[FloatArray, FloatArray]:
         """Prevalences (b, k) of the nearest mixtures, without the noise of the training means; excesses (b, e)."""
@@ -218,12 +236,11 @@ class Profile:
         excesses = prevalences @ self.means
         return prevalences, np.subtract(bags.means, excesses, out=excesses)  # of many bags, they need much memory
 
-    def _distances(self, excesses: FloatArray, by_chance: FloatArray) -> BagDistances:
-        """Distances from excesses (b, e) and what chance contributes to their squares (b,), in all directions."""
-        total, across = float(np.trace(self.covariance)), float(np.trace(self._across))
-        by_chance = by_chance * (across / total)
+    def _distances(self, excesses: FloatArray, by_chance: FloatArray, deviations: FloatArray) -> BagDistances:
+        """Distances from excesses (b, e), and what chance contributes to their squares and its deviation, (b,)."""
+        total = float(np.trace(self.covariance))
         distances = (np.einsum("be,be->b", excesses, excesses) - by_chance) / total
-        return BagDistances(distances, self.noise / max(across, 1e-12) * by_chance, excesses)
+        return BagDistances(distances, deviations / total, excesses)
 
 
 def share_between(distances: FloatArray, deviations: FloatArray, least: float = 0.0) -> FloatArray:
