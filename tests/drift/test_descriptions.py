@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from quanet import WordBags
-from quanet.drift.descriptions import NumberDescriber, PosteriorDescriber, TextDescriber, fit_describer
+from quanet import Bags, WordBags
+from quanet.drift.descriptions import (
+    NumberDescriber,
+    PosteriorDescriber,
+    TextDescriber,
+    describe_left_out,
+    fit_describer,
+)
+from quanet.drift.profile import BagMeans, Profile
 
 TEXTS, CODES = WordBags(k=2, length=12).draw([0.5, 0.5], 600, rng=0)
 
@@ -93,3 +100,38 @@ def test_the_kind_of_describer_follows_the_instances():
     described = fit_describer(joined, joined, CODES, precomputed=True)
     assert isinstance(described, NumberDescriber)
     assert described(joined).shape == (600, 5)
+
+
+def test_left_out_instances_are_described_as_by_a_describer_that_has_not_seen_them():
+    texts, codes = WordBags(k=2, length=12).draw([0.5, 0.5], 1200, rng=0)
+    texts = [f"{text} battery charger" if at < 300 and at % 3 else text for at, text in enumerate(texts)]
+    numbers = rng().normal(size=(1200, 4)) * [1, 2, 3, 4]
+    held_out, seen = np.arange(300), np.arange(300, 1200)
+    for X, rest in ((texts, texts[300:]), (numbers, numbers[300:])):
+        [found] = describe_left_out(X, np.empty((1200, 0)), codes, [(seen, held_out)], precomputed=False)
+        expected = fit_describer(rest, np.empty((900, 0)), codes[300:], precomputed=False)(X)
+        distances = [
+            Profile.fit(some[seen], codes[seen], 2).compare(BagMeans.of(some, Bags([held_out]))).distances[0]
+            for some in (found, expected)
+        ]
+        assert found.shape == expected.shape
+        assert distances[0] == pytest.approx(distances[1], abs=1e-3)
+
+
+def test_words_of_left_out_texts_only_do_not_describe_them():
+    texts, codes = WordBags(k=2, length=12).draw([0.5, 0.5], 1200, rng=0)
+    held_out, seen = np.arange(300), np.arange(300, 1200)
+    unknown = [f"{text} battery charger" if at < 300 else text for at, text in enumerate(texts)]
+    plain, added = (
+        next(describe_left_out(some, np.empty((1200, 0)), codes, [(seen, held_out)], precomputed=False))
+        for some in (list(texts), unknown)
+    )
+    np.testing.assert_allclose(np.abs(plain), np.abs(added), atol=1e-3)
+
+
+def test_posteriors_that_are_left_out_decide_no_bins():
+    posteriors = np.r_[np.full(100, 0.99), rng().uniform(0, 1, 400)]
+    values, codes = np.column_stack([1 - posteriors, posteriors]), np.arange(500) % 2
+    fold = np.arange(100, 500), np.arange(100)
+    [found] = describe_left_out(values, values, codes, [fold], precomputed=True)
+    np.testing.assert_allclose(found[100:].mean(axis=0), 0.1, atol=0.01)

@@ -55,7 +55,7 @@ class Terms:
         # Frequent terms are then adjacent in memory, which speeds up every pass over the matrix.
         kept = kept[np.argsort(-frequency[kept], kind="stable")]
         self.hashes: IntArray = kept.astype(np.int32)
-        self.idf = (1 + np.log((1 + len(texts)) / (1 + frequency[kept]))).astype(np.float32)
+        self.idf = inverse_frequency(frequency[kept], len(texts))
         return self.transform(texts)
 
     def transform(self, texts: list[str]) -> csr_matrix:
@@ -108,3 +108,8 @@ class Terms:
         how = self.unit == "words", self.repeats
         count_terms(*how, points, starts, kinds, self.longest, self.bits, column, place, indices, counts, ends)
         return indices[: ends[-1]].copy(), counts[: ends[-1]].copy(), np.diff(ends)
+
+
+def inverse_frequency(frequency: IntArray | Numbers, texts: int) -> Numbers:
+    """Weights of terms (d,) that occur in these numbers of texts (d,), of so many texts in all."""
+    return (1 + np.log((1 + texts) / (1 + frequency))).astype(np.float32)

@@ -11,19 +11,22 @@ posteriors          which of a few bins each posterior lies in; for instances th
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import randomized_svd
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.classifiers.characters import characters, in_batches
 from quanet.classifiers.projection import project_terms
-from quanet.classifiers.terms import Terms
+from quanet.classifiers.terms import Terms, inverse_frequency
 from quanet.data.instances import check_texts, is_text
+from quanet.kernels.term_counts import weigh
 
 DIMENSIONS = 50
 PER_DIMENSION = 20  # instances for each dimension
@@ -61,19 +64,13 @@ class TextDescriber:
     def fit(cls, texts: list[str], rng: np.random.Generator) -> "TextDescriber | None":
         """Learn from texts; None if they share too few words."""
         texts = [texts[at] for at in _some(len(texts), rng)]
-        least = int(np.clip(len(texts) // 100, FEWEST_TEXTS, MIN_TEXTS))
         terms = Terms("words", 1, repeats=False)
         matrix = terms.fit_transform(texts)
         # The most frequent words come first.
-        words = min(MAX_WORDS, int((np.bincount(matrix.indices, minlength=matrix.shape[1]) >= least).sum()))
-        size = min(DIMENSIONS, words - 1, len(texts) // PER_DIMENSION)
-        if words < MIN_WORDS or size < 1:
-            return None
+        words = _frequent(np.bincount(matrix.indices, minlength=matrix.shape[1]), len(texts))
         terms.hashes, terms.idf = terms.hashes[:words].copy(), terms.idf[:words].copy()
-        rows = terms.transform(texts)
-        axes = randomized_svd(rows, size, random_state=0)[2]
-        directions = _whitened(axes.T, rows @ axes.T)
-        return None if directions.shape[1] == 0 else cls(terms, directions)
+        directions = None if words < MIN_WORDS else _text_directions(terms.transform(texts))
+        return None if directions is None else cls(terms, directions)
 
     def __call__(self, X: Any) -> Floats32:
         """Descriptions of texts: (n, e)."""
@@ -224,6 +221,59 @@ def fit_describer(X: Any, values: FloatArray, codes: IntArray, *, precomputed: b
             return NumberDescriber.fit(values, rng, skipped=k, of_values=True)
         return PosteriorDescriber.fit(values, codes)
     return TextDescriber.fit(check_texts(X), rng) if is_text(X) else NumberDescriber.fit(X, rng)
+
+
+def describe_left_out(
+    X: Any, values: FloatArray, codes: IntArray, folds: list[tuple[IntArray, IntArray]], *, precomputed: bool
+) -> Iterator[Descriptions | None]:
+    """Descriptions (n, e) of all instances for each fold, learned from its first part only; None as in `fit_describer`.
+
+    The second part is then described as new instances are: by what others have in common.
+
+    Parameters
+    ----------
+    X, values, codes, precomputed : as for `fit_describer`.
+    folds : positions of the instances to learn from, and of those left out.
+    """
+    if not precomputed and is_text(X):
+        terms = Terms("words", 1, repeats=False)
+        matrix = terms.fit_transform(check_texts(X))  # once, as it takes as long as all the rest
+        for seen, _ in folds:
+            yield _describe_texts(matrix, seen)
+        return
+    for seen, _ in folds:
+        describer = fit_describer(_safe_indexing(X, seen), values[seen], codes[seen], precomputed=precomputed)
+        yield None if describer is None else describer(values if describer.of_values else X)
+
+
+def _describe_texts(matrix: csr_matrix, seen: IntArray) -> Floats32 | None:
+    """Descriptions (n, e) of texts with these terms (n, d), as `TextDescriber` learns them from the texts seen."""
+    frequency = np.bincount(matrix[seen].indices, minlength=matrix.shape[1])
+    words = _frequent(frequency, len(seen))
+    if words < MIN_WORDS:
+        return None
+    kept = np.argsort(-frequency, kind="stable")[:words]
+    rows = csr_matrix(matrix[:, kept])
+    rows.data = np.ones_like(rows.data)
+    weigh(rows.data, rows.indices, rows.indptr, inverse_frequency(frequency[kept], len(seen)))
+    directions = _text_directions(rows, seen)
+    return None if directions is None else np.asarray(rows @ directions, dtype=np.float32)
+
+
+def _frequent(frequency: IntArray, texts: int) -> int:
+    """The number of words that are frequent enough to describe texts, from the number of texts with each word."""
+    return min(MAX_WORDS, int((frequency >= np.clip(texts // 100, FEWEST_TEXTS, MIN_TEXTS)).sum()))
+
+
+def _text_directions(rows: csr_matrix, seen: IntArray | None = None) -> Floats32 | None:
+    """Directions (w, e) of rows (n, w), learned from those seen (None: all); None if the texts are all alike."""
+    learned = rows if seen is None else rows[seen]
+    size = min(DIMENSIONS, rows.shape[1] - 1, learned.shape[0] // PER_DIMENSION)
+    if size < 1:
+        return None
+    axes = randomized_svd(learned, size, random_state=0)[2]
+    directions = _whitened(axes.T, learned @ axes.T)
+    return None if directions.shape[1] == 0 else directions
 
 
 def _some(n: int, rng: np.random.Generator) -> IntArray:

@@ -28,7 +28,7 @@ from sklearn.utils import _safe_indexing
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
-from quanet.drift.descriptions import Describer, Descriptions, PosteriorDescriber, fit_describer
+from quanet.drift.descriptions import Describer, Descriptions, PosteriorDescriber, describe_left_out, fit_describer
 from quanet.drift.parts import MIN_OF_CLASS, MIN_PARTS, TrainingParts, bias_variance, find_parts
 from quanet.drift.profile import BagDistances, BagMeans, Profile, share_between
 from quanet.errors import QuanetWarning
@@ -189,7 +189,7 @@ def learn_scale(quantifier: Any, X: Any, codes: IntArray, groups: Any = None) ->
     found: _LeftOut | str = NO_CLUSTERS
     if groups is not None or not of_posteriors:
         parts = find_parts(weighted, codes, k, groups, MOST_IN_FOLDS if quantifier.shares_folds() else MOST)
-        found = parts if isinstance(parts, str) else _left_out(quantifier, X, descriptions, codes, parts)
+        found = parts if isinstance(parts, str) else _left_out(quantifier, X, values, codes, parts)
     if isinstance(found, str):
         if groups is not None:
             _warn_of_groups(found, "The bias that is typical of other datasets is used instead.")
@@ -203,9 +203,7 @@ def learn_scale(quantifier: Any, X: Any, codes: IntArray, groups: Any = None) ->
 _LeftOut = tuple[str, FloatArray, FloatArray]
 
 
-def _left_out(
-    quantifier: Any, X: Any, descriptions: Descriptions, codes: IntArray, parts: TrainingParts
-) -> _LeftOut | str:
+def _left_out(quantifier: Any, X: Any, values: FloatArray, codes: IntArray, parts: TrainingParts) -> _LeftOut | str:
     """Kind, distances (m,) and variances of the bias (m,) of parts that are left out; or why there are too few."""
     k = len(quantifier.classes_)
     folds = parts.folds(codes, k)
@@ -219,16 +217,17 @@ def _left_out(
     if inputs is None:
         return f"{type(quantifier).__name__} does not cross-fit a classifier"
     rows = [quantifier.rows(read) for read in inputs]
-    held_out_codes = [codes[parts.used[held_out]] for _, held_out in folds]
+    codes, values = codes[parts.used], values[parts.used]
+    held_out_codes = [codes[held_out] for _, held_out in folds]
     quantifier.review_parts(list(zip(rows, held_out_codes, strict=True)))
     rng = np.random.default_rng(0)
     distances, variances = np.zeros(len(folds)), np.zeros(len(folds))
-    for at, (seen, held_out) in enumerate(folds):
-        rest, part = parts.used[seen], parts.used[held_out]
-        others = Profile.fit(descriptions[rest], codes[rest], k)
-        assert others is not None
-        bag = BagMeans.of(descriptions, Bags([part]))
-        distances[at] = others.compare(bag).distances[0]
+    described = describe_left_out(used, values, codes, folds, precomputed=quantifier.is_precomputed())
+    for at, ((seen, held_out), descriptions) in enumerate(zip(folds, described, strict=True)):
+        others = None if descriptions is None else Profile.fit(descriptions[seen], codes[seen], k)
+        if descriptions is None or others is None:  # without the part, all are alike
+            continue
+        distances[at] = others.compare(BagMeans.of(descriptions, Bags([held_out]))).distances[0]
         variances[at] = bias_variance(quantifier, rows[at], held_out_codes[at], rng)
     kept = distances > 0
     if kept.sum() < MIN_PARTS:
