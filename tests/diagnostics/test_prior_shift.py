@@ -1,5 +1,7 @@
 """The test for prior shift: its level under the null, its power, and what it says of where."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -57,9 +59,9 @@ def test_the_fit_finds_the_mixture_exactly_where_there_is_no_noise():
     codes = np.repeat([0, 1], 500)
     held = posteriors(codes, 2, rng)
     cells = _Cells.fit(held, np.full(1000, 1 / 1000), 10)
-    model = _Model(cells, held, codes, refitted=False)
-    counts = model.fine @ model.joins[0]
-    found = model.fit(np.array([3, 2]) @ counts[None].astype(int), model.fine[None])
+    model = _Model(cells, held, codes, None)
+    counts = np.array([np.bincount(cells.of(held[codes == c]), minlength=cells.size) for c in (0, 1)])
+    found = model.fit(np.array([3, 2]) @ counts[None], model.counts[None])
     np.testing.assert_allclose(found.prevalences, [[0.6, 0.4]], atol=1e-6)
     np.testing.assert_allclose(found.residual, 0, atol=1e-6)
 
@@ -100,3 +102,28 @@ def test_a_class_that_is_never_predicted_has_a_cell_too():
     held = np.column_stack([rng.uniform(0.6, 1.0, 420), np.zeros(420)])
     held[:, 1] = 1 - held[:, 0]
     assert 0 < mixture_test(held[:100], held, codes, resamples=99, rng=rng).p_value <= 1
+
+
+def test_many_classes_need_little_memory():
+    k, rng = 100, np.random.default_rng(0)
+    codes = np.arange(10 * k) % k
+    held, bag = posteriors(codes, k, rng, 5.0), posteriors(rng.integers(k, size=2000), k, rng, 5.0)
+    tracemalloc.start()
+    found = mixture_test(bag, held, codes, refitted=True, resamples=199, rng=rng)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**29
+    assert found.p_value > 0.05
+
+
+def test_blocks_of_resamples_change_nothing(monkeypatch):
+    rng = np.random.default_rng(1)
+    codes = np.arange(900) % 3
+    held, bag = posteriors(codes, 3, rng), posteriors(rng.integers(3, size=200), 3, rng)
+    whole, parts = (
+        mixture_test(bag, held, codes, refitted=True, resamples=99, rng=np.random.default_rng(0))
+        for most in (2**28, 2**14)
+        if monkeypatch.setattr("quanet.diagnostics.prior_shift.MAX_BYTES", most) is None
+    )
+    assert parts.p_value == whole.p_value
+    assert parts.misfit == pytest.approx(whole.misfit)

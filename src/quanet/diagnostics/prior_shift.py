@@ -5,9 +5,11 @@ held-out training instances, for some prevalences p. Both are counted in cells o
 and its residuals are compared with those of bags that are such mixtures.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.simplex import project
@@ -17,6 +19,10 @@ STEPS = 4  # of reweighted least squares; the fit converges earlier
 # by this fraction. On halves of the training part of IMDB the gap is up to 0.25.
 MAX_FOLD_GAP = 0.35
 SMALL = 0.1  # change for numerical derivatives
+MAX_CHANGED = 20  # classes whose log odds may grow; of more classes, those that are most of the bag
+MAX_BYTES = 2**28  # of the arrays of one block of resamples
+MAX_WORK = 4e9  # resamples times cells times the square of the columns; with more, fewer are drawn
+FEWEST_RESAMPLES = 199  # a p-value of .01 needs 99
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +75,7 @@ def mixture_test(
     refitted : whether the classifier of the bag was fitted to all data, and those of the held-out posteriors to parts
         of it, as in cross-fitting. With more data it is a little better for each class. This is not drift, so it is
         fitted, too, within bounds.
-    resamples, rng : for the bootstrap.
+    resamples, rng : for the bootstrap; of many classes, fewer are drawn.
 
     References
     ----------
@@ -87,15 +93,17 @@ def mixture_test(
     0.001
     """
     n, k = bag.shape
-    cells = _Cells.fit(held_out, _rough_mixture(bag, held_out, codes), max(4 * k, round(2 * n**0.4)))
+    weights = _rough_mixture(bag, held_out, codes)
+    cells = _Cells.fit(held_out, weights, max(4 * k, round(2 * n**0.4)))
     counted = np.bincount(cells.of(bag), minlength=cells.size)
-    model = _Model(cells, held_out, codes, refitted=refitted)
-    fit = model.fit(counted[None], model.fine[None])
+    changed = np.argsort(-np.bincount(codes, weights, minlength=k), kind="stable")[:MAX_CHANGED]
+    model = _Model(cells, held_out, codes, np.sort(changed) if refitted else None)
+    fit = model.fit(counted[None], model.counts[None])
+    resamples = min(resamples, max(FEWEST_RESAMPLES, int(MAX_WORK / model.work)))
     drawn = rng.multinomial(n, fit.expected[0] / fit.expected[0].sum(), size=resamples)
-    redrawn = np.stack(
-        [rng.multinomial(int(row.sum()), row / row.sum(), size=resamples) for row in model.fine], axis=1
-    ).astype(float)
-    by_chance = cells.cumulated(model.fit(drawn, redrawn).residual)
+    redrawn = model.redraw(resamples, rng)
+    blocks = np.array_split(np.arange(resamples), math.ceil(resamples * model.bytes_each / MAX_BYTES))
+    by_chance = np.concatenate([cells.cumulated(model.fit(drawn[at], redrawn[at]).residual) for at in blocks])
     statistic = float(cells.cumulated(fit.residual)[0])
     worst = int((fit.residual[0] ** 2 / fit.variance[0]).argmax())
     return MixtureFit(
@@ -121,38 +129,78 @@ class _Fits:
 class _Model:
     """Held-out instances counted in cells, before and after small changes of their posteriors.
 
-    Instances that share their cell in every case form a group and are counted, and resampled, together.
+    Instances of a class that share their cell in every case are counted, and resampled, together.
+
+    Parameters
+    ----------
+    cells, held_out, codes : of the test.
+    changed : classes whose log odds may grow; None if nothing has changed.
     """
 
-    def __init__(self, cells: "_Cells", held_out: FloatArray, codes: IntArray, *, refitted: bool) -> None:
+    def __init__(self, cells: "_Cells", held_out: FloatArray, codes: IntArray, changed: IntArray | None) -> None:
         k = held_out.shape[1]
         cases = [held_out]
-        if refitted:
+        if changed is not None:
             truth = np.eye(k)[codes]
             cases.append(_normalised(held_out ** (1 + SMALL)))
-            cases += [_normalised(held_out * np.exp(SMALL * truth * (np.arange(k) == c))) for c in range(k)]
+            cases += [_normalised(held_out * np.exp(SMALL * truth * (np.arange(k) == c))) for c in changed.tolist()]
         numbers = np.stack([cells.of(case) for case in cases], axis=1)
         distinct, groups = np.unique(numbers, axis=0, return_inverse=True)
-        self.fine = np.array(  # (k, groups)
-            [np.bincount(groups.ravel()[codes == c], minlength=len(distinct)) for c in range(k)], dtype=float
-        )
-        self.joins = [np.eye(cells.size)[column] for column in distinct.T]  # groups to cells, in each case
+        self.k, self.cells = k, cells.size
+        self.changes = len(cases) - 1
+        # Most groups have instances of one class only: what is counted is a class in a group, one entry for each.
+        self.fine = csr_matrix((np.ones(len(codes)), (codes, groups.ravel())), shape=(k, len(distinct)))
+        self.fine.sort_indices()
+        self.owner, self.counts = np.repeat(np.arange(k), np.diff(self.fine.indptr)), self.fine.data
+        in_case = distinct[self.fine.indices]
+        # Entries to the cells of their class, and to the cells in each changed case.
+        self.to_class = self._join(self.owner[:, None] * self.cells + in_case[:, :1], k * self.cells)
+        later = np.arange(self.changes) * self.cells
+        self.to_changed = self._join(in_case[:, 1:] + later, self.changes * self.cells)
+        self.to_plain = self._join(in_case[:, :1], self.cells)
 
-    def fit(self, bags: IntArray, fine: FloatArray) -> _Fits:
-        """Fit the mixture and the changes: (r, j), (r, k, groups)."""
+    def _join(self, columns: IntArray, size: int) -> csr_matrix:
+        """The sum of the entries (e,) in each of so many cells, with the cells (e, c) of every entry."""
+        rows = np.repeat(np.arange(len(columns)), columns.shape[1])
+        return csr_matrix((np.ones(columns.size), (rows, columns.ravel())), shape=(len(columns), size))
+
+    @property
+    def bytes_each(self) -> int:
+        """What a resample needs while it is fitted: some arrays of classes, changes and cells."""
+        return 8 * self.cells * (6 * self.k + 6 * self.changes)
+
+    @property
+    def work(self) -> int:
+        """Operations of a fit, about."""
+        return self.cells * (self.k + self.changes) ** 2
+
+    def redraw(self, resamples: int, rng: np.random.Generator) -> IntArray:
+        """Entries (r, e) of resampled held-out instances."""
+        drawn = []
+        for row in self.fine:
+            shares = row.toarray().ravel()
+            total = int(shares.sum())
+            drawn.append(rng.multinomial(total, shares / total, size=resamples)[:, row.indices])
+        return np.concatenate(drawn, axis=1)
+
+    def fit(self, bags: IntArray, entries: FloatArray | IntArray) -> _Fits:
+        """Fit the mixture and the changes: (r, j), (r, e)."""
         n = bags.sum(axis=1)[:, None]
-        sizes = fine.sum(axis=2, keepdims=True)
-        plain, *changed = [fine @ join / sizes for join in self.joins]
+        r, k = len(entries), self.k
+        plain = (entries @ self.to_class).reshape(r, k, self.cells)
+        sizes = plain.sum(axis=2, keepdims=True)
+        plain /= sizes
         observed = bags / n
-        r, k = fine.shape[:2]
         prevalences = np.full((r, k), 1 / k)
-        amounts = np.zeros((r, len(changed)))
-        slopes = np.empty((r, 0, plain.shape[2]))
-        sums = np.r_[np.ones(k), np.zeros(len(changed))][:, None]
+        amounts = np.zeros((r, self.changes))
+        slopes = np.empty((r, 0, self.cells))
+        sums = np.r_[np.ones(k), np.zeros(self.changes)][:, None]
         for _ in range(STEPS):
             variance = _variance(prevalences, plain, sizes, n)
-            if changed:
-                slopes = np.stack([_mixed(prevalences, shares - plain) for shares in changed], axis=1)
+            if self.changes:
+                mixed = entries * (prevalences / sizes[..., 0])[:, self.owner]
+                slopes = (mixed @ self.to_changed).reshape(r, self.changes, self.cells)
+                slopes -= (mixed @ self.to_plain)[:, None]
             columns = np.concatenate([plain, slopes], axis=1)
             weighted = columns / variance[:, None]
             quadratic = weighted @ columns.swapaxes(1, 2)
