@@ -114,7 +114,7 @@ def predict(
     """Estimate the share of every class in FILES, overall or by group, with confidence intervals.
 
     Intervals include drift: how much it may cost that the instances differ from the training data. Every group is
-    trusted, widened (its interval includes drift) or refused (with the number of rows to label).
+    trusted, of too few rows, widened (its interval includes drift) or refused (with the number of rows to label).
 
     [bold]Examples[/]
 

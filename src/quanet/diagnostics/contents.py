@@ -15,7 +15,7 @@ from quanet.diagnostics.findings import WORTH_A_SENTENCE, Finding
 from quanet.drift.descriptions import WORD, Descriptions, PosteriorDescriber, TextDescriber
 from quanet.drift.profile import BagMeans
 from quanet.uncertainty.regions import Interval
-from quanet.uncertainty.widening import STATES, Drift, described
+from quanet.uncertainty.widening import FEW_ROWS, SMALL_COST, STATES, Drift, described
 from quanet.wording import listing, plus_minus, points
 
 TEXTS = 2000  # whose words are compared with the training texts
@@ -101,12 +101,16 @@ def _alike(total: Interval, like: str, unseen: str) -> Finding:
     """The finding that no difference is visible, or that it costs little."""
     drift = total.drift
     assert drift is not None
-    if drift.state != "trusted":
+    if drift.state == FEW_ROWS:
+        sentence = f"{like} as far as they can show: they are too few to rule out drift that matters.{unseen}"
+        advice = f"Estimate more of them together, or label {int(drift.labels):,} at random and use quanet refine."
+        return Finding("contents", "note", sentence, advice, _numbers(drift))
+    half = float(total.without_drift.width.max()) / 2
+    if float(drift.cost.max()) > SMALL_COST * half:
         hidden = f" Drift of up to {points(float(drift.cost.max()))} may go unnoticed; the interval includes it."
         sentence = f"{like}: no drift was detected.{hidden if _costs(drift) else ''}{unseen}"
-        return Finding("contents", "note", sentence, numbers=_numbers(drift))
-    half = plus_minus(float(total.without_drift.width.max()) / 2)
-    small = f": {_cost(drift)}, at most half of the sampling error ({half})" if _costs(drift) else ""
+        return Finding("contents", "ok", sentence, numbers=_numbers(drift))
+    small = f": {_cost(drift)}, at most half of the sampling error ({plus_minus(half)})" if _costs(drift) else ""
     return Finding("contents", "ok", f"{like}{small}.{unseen}", numbers=_numbers(drift))
 
 

@@ -108,9 +108,25 @@ class DriftScale:
 
         `most_unseen` (b,) limits what cannot be seen: for a classifier that hardly errs, it matters little.
         """
+        return self.seen(distances) + np.minimum(self._unseen(estimates), most_unseen)
+
+    def seen(self, distances: FloatArray) -> FloatArray:
+        """The part of the variance (b,) that distances (b,) show."""
+        return variance_at(distances, self.rate)
+
+    def hidden(self, distances: FloatArray, sizes: IntArray, estimates: FloatArray) -> FloatArray:
+        """The variance (b,) of a bias that chance may hide in bags of these effective sizes (b,) and estimates (b, k).
+
+        That is at the distances (b,) that were measured before bags shared information, but at least at one standard
+        error, which is subtracted as chance; with what the training data cannot show.
+        """
         assert self.profile is not None
-        unseen = UNSEEN * (estimates**2 / self.profile.counts).sum(axis=1)
-        return variance_at(distances, self.rate) + np.minimum(unseen, most_unseen)
+        return self.seen(np.maximum(distances, self.profile.noise / sizes)) + self._unseen(estimates)
+
+    def _unseen(self, estimates: FloatArray) -> FloatArray:
+        """The variance (b,) of a bias that the training data cannot show, at estimates (b, k)."""
+        assert self.profile is not None
+        return np.asarray(UNSEEN * (estimates**2 / self.profile.counts).sum(axis=1))
 
 
 _wanted = ContextVar("wanted", default=True)

@@ -50,8 +50,8 @@ def drift_sections(evaluation: Evaluation) -> tuple[Section, ...]:
             for name, key in (("with drift", "with"), ("without drift", "without"))
         ),
         (
-            "Trusted: drift adds at most half of the sampling error. Widened: more. "
-            "Refused: a few labelled rows would be more accurate than the estimate.",
+            "Trusted: drift that can be seen adds at most half of the sampling error. Few rows: the same, but chance "
+            "may hide drift. Widened: more. Refused: a few labelled rows would be more accurate than the estimate.",
         ),
         corner="intervals",
     )

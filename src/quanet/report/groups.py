@@ -15,7 +15,7 @@ from quanet.report.phrases import level_text, many, of_weight, percent, share_en
 from quanet.report.summary import Column, Table, TableEntry
 from quanet.report.time_series import TimeSeries, time_key, time_series
 from quanet.uncertainty.policy import SMALL_BAG
-from quanet.uncertainty.widening import FEWEST_LABELS
+from quanet.uncertainty.widening import FEW_ROWS, FEWEST_LABELS
 
 if TYPE_CHECKING:
     from quanet.arrays import FloatArray
@@ -26,7 +26,8 @@ PANELS = 12
 POINTS = 4000  # of a chart: some 150 KB in each of its widths
 ROWS = 30
 MEANINGS = {
-    "trusted": "drift adds at most half of the sampling error",
+    "trusted": "drift that can be seen adds at most half of the sampling error",
+    "few rows": "no drift is seen, but so few rows may hide drift that matters; label some to be sure",
     "widened": "drift may add more than half of the sampling error; the number is what it adds at each end, in points",
     "refused": f"{FEWEST_LABELS} labelled rows would be more accurate than this estimate; label as many rows as given",
     "unknown": "drift cannot be measured; the interval includes the sampling error only",
@@ -239,13 +240,13 @@ def shares_table(shares: Shares, *, focus: Any = None, truth: FloatArray | None 
 
 
 def group_states(shares: Shares) -> list[str]:
-    """(g,) the state of every group, with what it needs: "few", "widened by 3.1", "refused: label 96"."""
+    """(g,) the state of every group, with what it needs: "few rows", "widened by 3.1", "refused: label 96"."""
     found = []
     parts = zip(shares.small.tolist(), shares.states, shares.widening.tolist(), shares.labels.tolist(), strict=True)
     for small, state, widening, labels in parts:
         wider = f"{100 * widening:.1f}"
         details = {"widened": f" by {'less than 0.1' if wider == '0.0' else wider}", "refused": f": label {labels:,}"}
-        found.append("few, " * small + state + details.get(state, ""))
+        found.append("few, " * (small and state != FEW_ROWS) + state + details.get(state, ""))
     return [mark.removesuffix(", ").replace("few, trusted", "few") for mark in found]
 
 

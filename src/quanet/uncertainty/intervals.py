@@ -109,8 +109,9 @@ def predict_interval(
     Notes
     -----
     `Interval.drift` has both parts of an interval: its ends without drift, and how many points drift may cost. It also
-    has the state of each bag: "trusted", "widened", "refused" (with the number of rows to label) or
-    "unknown". The bags of one call share information about their distance, because that of a small bag is mostly noise.
+    has the state of each bag: "trusted", "few rows" (chance may hide drift), "widened", "refused" (with the number
+    of rows to label) or "unknown". The bags of one call share information about their distance, because that of a small
+    bag is mostly noise.
     Drift that does not show in the instances, such as a new meaning of the labels, is not included.
 
     Copies of an instance say what it says, and no more. They are found by content: texts that are equal up to case,

@@ -5,11 +5,15 @@ variance of a share counted in 1 / v labels, so its interval is Wilson's (1927).
 independent, so that the ends of the two intervals are combined by the root of the sum of squares.
 
 ============  ==================================================================================================
-trusted       drift costs at most half of the sampling error
+trusted       the drift that can be seen costs at most half of the sampling error
+few rows      the same, but chance in so few rows may hide drift that leaves an estimate worth under `ENOUGH` labels
 widened       drift costs more, and the interval includes it
 refused       fewer than `FEWEST_LABELS` labels would say more than the estimate
 unknown       the distance from the training data cannot be measured; the interval includes sampling only
 ============  ==================================================================================================
+
+Every interval also includes what few training instances cannot show, up to `MOST_UNSEEN`: it is reported as part of the
+cost, and is no reason to widen.
 """
 
 from dataclasses import dataclass, replace
@@ -21,11 +25,14 @@ from scipy.stats import norm
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
+from quanet.data.copies import count_copies
 from quanet.data.instances import Inputs
 from quanet.drift.scale import NO_SCALE
 
-STATES = ("trusted", "widened", "refused", "unknown")
-SMALL_COST = 0.5  # of the sampling error, up to which a bag is trusted
+FEW_ROWS = "few rows"
+STATES = ("trusted", FEW_ROWS, "widened", "refused", "unknown")
+SMALL_COST = 0.5  # of the sampling error, what drift that is seen may cost in a bag that is trusted
+ENOUGH = 50  # labels that a trusted estimate is worth at the largest distance that chance may hide: 14 points at a half
 MOST_UNSEEN = 0.6  # of the sampling error, what drift that cannot be seen may cost
 FEWEST_LABELS = 20
 WANTED = 0.05  # half-width of an interval that settles a question, unless sampling allows no narrower one
@@ -43,7 +50,7 @@ class Drift:
     variance : (...) of the bias, relative to p (1 - p): the estimate is worth 1 / variance labels. NaN if unknown.
     cost : (..., k) by how much the bias may change each prevalence, at the level of the interval; NaN if unknown.
     lower, upper : (..., k) ends of the intervals without drift.
-    state : (...) "trusted", "widened", "refused" or "unknown".
+    state : (...) one of `STATES`.
     labels : (...) number of labels, drawn at random from the bag, that would settle its prevalence; 0 if trusted.
     source : where the scale comes from, as part of a sentence; or why drift is unknown.
     """
@@ -75,7 +82,10 @@ def measure_drift(
     scale, descriptions = quantifier.drift_, described(quantifier, inputs)
     if scale is None or descriptions is None:
         return _unknown_drift(unknown_reason(quantifier, inputs), estimate, ends)
-    return drift_at(quantifier, scale.compare(descriptions, bags, inputs.hashes)[1], estimate, ends, bags.sizes, level)
+    measured, shared = scale.compare(descriptions, bags, inputs.hashes)
+    different = np.maximum(np.rint(bags.effective_sizes / count_copies(inputs.hashes, bags).factor), 1)
+    own = measured.distances, different.astype(np.intp)
+    return drift_at(quantifier, shared, estimate, ends, bags.sizes, level, own=own)
 
 
 def drift_at(
@@ -85,8 +95,13 @@ def drift_at(
     ends: tuple[FloatArray, FloatArray],
     sizes: IntArray,
     level: float,
+    *,
+    own: tuple[FloatArray, IntArray] | None = None,
 ) -> Drift:
-    """The drift of bags of these sizes (b,) at distances (b,), NaN if unknown; the rest as in `measure_drift`."""
+    """The drift of bags of these sizes (b,) at distances (b,), NaN if unknown; the rest as in `measure_drift`.
+
+    `own` are their distances before they shared information, and their effective sizes, (b,) each.
+    """
     scale, (lower, upper) = quantifier.drift_, ends
     known = np.isfinite(distances)
     if scale is None or scale.unknown or not known.any():
@@ -97,10 +112,16 @@ def drift_at(
     variance = np.where(known, scale.variance(np.where(known, distances, 0.0), estimate, most_unseen), np.nan)
     low, high = wilson(estimate, variance[:, None], quantile)
     cost = (high - low) / 2
-    states = np.where(cost.max(axis=1) <= SMALL_COST * half, "trusted", "widened").astype(object)
+    seen_low, seen_high = wilson(estimate, scale.seen(np.where(known, distances, 0.0))[:, None], quantile)
+    seen = ((seen_high - seen_low) / 2).max(axis=1)
+    measured, effective = own or (distances, sizes)
+    hidden = scale.hidden(np.where(known, measured, 0.0), np.maximum(effective, 1), estimate)
+    states = np.where(hidden <= 1 / ENOUGH, "trusted", FEW_ROWS).astype(object)
+    states[seen > SMALL_COST * half] = "widened"
     states[variance > 1 / FEWEST_LABELS] = "refused"
     states[(sizes == 1) | ~known] = "unknown"
-    labels = labels_needed(estimate, half, np.where(known, variance, 1.0), sizes, level)
+    worth = np.where(states == FEW_ROWS, np.maximum(variance, hidden), variance)
+    labels = labels_needed(estimate, half, np.where(known, worth, 1.0), sizes, level)
     labels[(states == "trusted") | (states == "unknown")] = 0
     return Drift(distances, variance, cost, lower, upper, states, labels, source_of(quantifier))
 

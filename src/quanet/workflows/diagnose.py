@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from quanet.workflows.predict import Shares
 
-DOUBTFUL = ("widened", "refused", "unknown")
+DOUBTFUL = frozenset(STATES) - {"trusted"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,6 +24,7 @@ from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.intervals import IntervalOptions, predict_interval_bags
 from quanet.uncertainty.policy import SMALL_BAG
 from quanet.uncertainty.regions import Interval
+from quanet.uncertainty.widening import FEW_ROWS
 
 FEWEST_HELD_OUT = 10  # held-out instances of a class, to know how it is labelled
 LARGEST = 100_000  # instances that a diagnosis uses; of more, as many that are spread evenly over them
@@ -81,7 +82,7 @@ class Shares:
 
     @property
     def states(self) -> list[str]:
-        """(g,) "trusted", "widened", "refused" or "unknown"; "" if intervals do not include drift."""
+        """(g,) one of `STATES`; "" if intervals do not include drift."""
         drift = self.interval.drift
         return [""] * len(self.groups) if drift is None else [str(state) for state in drift.state.tolist()]
 
@@ -100,7 +101,10 @@ class Shares:
     def notes(self) -> list[str]:
         """(g,) what limits a group's estimate: "few" instances, a state other than "trusted", both, or nothing."""
         marks = zip(self.small.tolist(), self.states, strict=True)
-        return [", ".join(["few"] * small + [state] * (state not in ("", "trusted"))) for small, state in marks]
+        return [
+            ", ".join(["few"] * (small and state != FEW_ROWS) + [state] * (state not in ("", "trusted")))
+            for small, state in marks
+        ]
 
     @property
     def key_names(self) -> list[str]:

@@ -12,7 +12,7 @@ from quanet.serve.web.pages.shown_values import class_position, group_name
 
 AT_ONCE = 30  # groups on a page
 EXAMPLES = 3  # texts of a group
-STATES = ("trusted", "widened", "refused", "unknown")
+STATES = ("trusted", "few rows", "widened", "refused", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
