@@ -154,10 +154,21 @@ def test_drift_that_cannot_be_seen_is_named_where_it_may_cost_much():
     quantifier = EMQ().fit(X, y)
     bag, _ = Gaussians().draw([0.5, 0.5], 3000, rng=1)
     interval = quantifier.predict_interval(bag)
-    hidden = replace(interval, drift=replace(interval.drift, state="widened", distance=np.float64(0)))
-    [finding] = contents_findings(quantifier, quantifier.read(bag), hidden)
+    assert interval.drift.state == "trusted"
+    [finding] = contents_findings(quantifier, quantifier.read(bag), interval)
+    assert finding.severity == "ok"
+    assert "With so few training instances, drift of up to" in finding.sentence
+
+
+def test_few_rows_are_said_to_show_little():
+    quantifier = EMQ().fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))
+    bag, _ = Gaussians().draw([0.5, 0.5], 30, rng=1)
+    interval = quantifier.predict_interval(bag)
+    assert interval.drift.state == "few rows"
+    [finding] = contents_findings(quantifier, quantifier.read(bag), interval)
     assert finding.severity == "note"
-    assert "no drift was detected. Drift of up to" in finding.sentence
+    assert "too few to rule out drift" in finding.sentence
+    assert f"label {interval.drift.labels} at random" in finding.advice
 
 
 def test_the_severity_of_a_misfit_depends_on_the_points_at_stake():

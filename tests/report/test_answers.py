@@ -67,7 +67,7 @@ def test_an_evaluation_compares_intervals_with_and_without_drift():
     widths = [100 * plain.interval.width.mean() + extra for extra in (4, 0)]
     assert [width.text, plain_width.text] == [f"{value:.1f} points" for value in widths]
     data = summary.data()["drift"]
-    assert data["states"] == {"trusted": 0.25, "widened": 0.5, "refused": 0.25, "unknown": 0}
+    assert data["states"] == {"trusted": 0.25, "few rows": 0, "widened": 0.5, "refused": 0.25, "unknown": 0}
     assert data["with"]["coverage"] >= data["without"]["coverage"]
     assert {"drift", "state"} <= set(bag_rows(found).columns)
 

@@ -82,12 +82,23 @@ def test_every_group_has_a_state_with_what_it_needs():
     assert "few, widened by 5.0" in out
     assert "refused: label 96" in out
     assert "few: fewer than 20 instances, or an interval wider than 20 points without drift (1 group)." in out
-    assert "trusted: drift adds at most half of the sampling error" in out
+    assert "trusted: drift that can be seen adds at most half of the sampling error" in out
     data = summarize_shares(shares).data()
     assert [group["state"] for group in data["groups"]] == ["trusted", "widened", "refused"]
     assert [group["labels"] for group in data["groups"]] == [0, 40, 96]
     assert data["groups"][2]["classes"]["positive"]["drift"] == 0.07
     assert summarize_shares(shares).figures()["groups"][1]["state"] == "widened"
+
+
+def test_too_few_rows_are_one_mark():
+    shares = drifting(monthly(3))
+    drift = dataclasses.replace(shares.interval.drift, state=np.full(3, "few rows", dtype=object))
+    few = dataclasses.replace(shares, interval=dataclasses.replace(shares.interval, drift=drift))
+    assert few.small.any()
+    assert few.notes == ["few rows"] * 3
+    out = printed(few, width=120)
+    assert "few, few rows" not in out
+    assert "few rows: no drift is seen, but so few rows may hide drift that matters" in out
 
 
 def test_a_warning_is_printed_once_with_the_first_example():
