@@ -101,7 +101,7 @@ def diagnose(
     >>> from quanet import EMQ, Gaussians
     >>> X, y = Gaussians().draw([0.5, 0.5], 1000, rng=0)
     >>> quantifier = EMQ().fit(X, y)
-    >>> bag, _ = Gaussians().draw([0.8, 0.2], 500, rng=1)
+    >>> bag, _ = Gaussians().draw([0.8, 0.2], 3000, rng=1)
     >>> [finding.severity for finding in diagnose(quantifier, bag)]
     ['ok', 'note', 'ok', 'ok', 'ok', 'ok']
     >>> diagnose(quantifier, 0 * bag)["contents"].severity
