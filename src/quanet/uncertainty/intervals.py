@@ -25,8 +25,9 @@ from quanet.uncertainty.control_variates import ControlVariates
 from quanet.uncertainty.evidence import BagEvidence
 from quanet.uncertainty.policy import NO_KIND, Method, Target, bootstrap_resamples, check_options, choose_kinds
 from quanet.uncertainty.regions import Interval
-from quanet.uncertainty.relearning import IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
+from quanet.uncertainty.relearning import Ends, IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
 from quanet.uncertainty.sampling import sampling_sizes
+from quanet.uncertainty.unseen_errors import add_unseen, unseen_covariance, unseen_reach
 from quanet.uncertainty.widening import add_variance, combine_ends, drift_covariance, measure_drift
 
 KINDS = {
@@ -236,7 +237,7 @@ def predict_interval_bags(
             part = replace(part, resamples=bootstrap_resamples(resamples, level, len(bags) if method == "auto" else 1))
         if kind in COMBINED_KINDS:
             part = with_control_variates(part)
-        lower[positions], upper[positions], covariance[positions] = KINDS[kind](part)
+        lower[positions], upper[positions], covariance[positions] = _with_unseen(part, KINDS[kind](part))
     lower, upper = _limit(lower, upper, estimate, quantifier.shrinkage_)
     if bags.noise.any():
         lower, upper = add_variance(estimate, lower, upper, bags.noise, norm.ppf((1 + level) / 2))
@@ -260,6 +261,16 @@ def predict_interval_bags(
         notes=choice.notes,
         drift=found,
     )
+
+
+def _with_unseen(request: IntervalRequest, ends: Ends) -> Ends:
+    """The ends and covariances of a kind of interval, with errors that the held-out instances have not shown."""
+    if request.held_out is None:
+        return ends
+    lower, upper, covariance = ends
+    reach = unseen_reach(request.estimate, request.sizes, request.held_out, request.level)[0]
+    lower, upper = add_unseen(request.estimate, lower, upper, reach)
+    return lower, upper, covariance + unseen_covariance(reach, request.level)
 
 
 def _predicted(inputs: FloatArray, k: int) -> Any:

@@ -1,0 +1,91 @@
+r"""Errors that too few held-out instances have shown: what may happen although it was never seen.
+
+Rates, likelihoods and calibrations are learned from m held-out instances of a class. If the classifier made no error on
+them, or hardly any, their variance is almost 0, and so is that of all their resamples. But it may still make errors.
+If all error rates are equally likely before anything was seen (Laplace), and none of m instances was an error, the
+number J of errors among N further instances of the class has a distribution that is almost geometric,
+
+.. math:: P(J \ge j) = \Big(\frac{N}{N + m}\Big)^j, \qquad
+          j_{level} = \frac{\log \frac{2}{1 - level}}{\log (1 + m / N)} - \frac12
+
+with half an error less, because errors are whole numbers. In a bag of n instances with :math:`N = n p_c` of class c,
+the estimate of this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags this
+is :math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate, about
+3.7 / m for a level of 95 %. So the error is not symmetric: a small prevalence may be overestimated by much, but
+underestimated by little. It is independent of the errors that the held-out instances do show, and combined with them by
+the root of the sum of squares. With many held-out instances it is negligible, because other errors decrease with
+:math:`1 / \sqrt m`.
+"""
+
+import numpy as np
+from scipy.stats import norm
+
+from quanet.arrays import FloatArray
+from quanet.held_out import HeldOut
+
+
+def unseen_reach(
+    prevalences: FloatArray, sizes: FloatArray, held_out: HeldOut, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """By how much estimates of every class may be too low because of errors that were never seen, (b, k) twice.
+
+    The second value is the part that does not decrease with the size of the bag, because it was learned.
+
+    Parameters
+    ----------
+    prevalences : (b, k) of the bags.
+    sizes : (b,) numbers of instances.
+    held_out : held-out instances.
+    level : of the interval.
+
+    Examples
+    --------
+    Nine of ten instances are of the first class:
+
+    >>> held_out = HeldOut(np.full((300, 2), 0.5), np.repeat([0, 1], 150), 2)
+    >>> for n in (50, 100_000):
+    ...     print(unseen_reach(np.array([[0.9, 0.1]]), np.array([n]), held_out, 0.95)[0].round(3))
+    [[0.04  0.011]]
+    [[0.022 0.002]]
+    """
+    known = np.maximum(held_out.effective_sizes, 1.0)
+    bound = np.log(2 / (1 - level))
+    n = np.asarray(sizes, dtype=float)[:, None]
+    of_class = np.maximum(n * np.clip(prevalences, 0, 1), 1e-9)
+    errors = np.maximum(bound / np.log1p(known / of_class) - 0.5, 0.0)
+    whole = np.minimum(errors, of_class) / n
+    return whole, np.minimum(whole, of_class / n * bound / known)
+
+
+def add_unseen(
+    estimate: FloatArray, lower: FloatArray, upper: FloatArray, reach: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of intervals (b, k) that include errors of instances of every class, with their `unseen_reach` (b, k).
+
+    Examples
+    --------
+    >>> share, reach = np.array([[0.9, 0.1]]), np.array([[0.04, 0.01]])
+    >>> [end.round(3) for end in add_unseen(share, share, share, reach)]
+    [array([[0.89, 0.06]]), array([[0.94, 0.11]])]
+    """
+    squares = reach**2
+    into = np.sqrt(np.maximum(squares.sum(axis=1, keepdims=True) - squares, 0.0))  # from each of the other classes
+    anchor = np.clip(estimate, lower, upper)
+    return anchor - np.hypot(anchor - lower, into), anchor + np.hypot(upper - anchor, reach)
+
+
+def unseen_parts(reach: FloatArray, level: float) -> FloatArray:
+    """Parts (r, b, k) of the errors of bags: the sum over r of the products of two bags is their covariance.
+
+    One for every class whose instances are taken for those of another one.
+    """
+    k = reach.shape[1]
+    spread = reach / norm.ppf((1 + level) / 2) / np.sqrt(k - 1)
+    moves = np.eye(k)[None, :, :] - np.eye(k)[:, None, :]  # from one class to another
+    return (spread.T[:, None, :, None] * moves[:, :, None, :])[~np.eye(k, dtype=bool)]
+
+
+def unseen_covariance(reach: FloatArray, level: float) -> FloatArray:
+    """Covariance (b, k, k) of the errors of bags."""
+    parts = unseen_parts(reach, level)
+    return np.einsum("rbc,rbd->bcd", parts, parts)
