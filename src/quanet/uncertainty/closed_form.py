@@ -116,17 +116,22 @@ def _likelihood_intervals(request: IntervalRequest, held_out: HeldOut) -> Ends:
     )
     k, sizes = len(quantifier.classes_), request.sizes
     likelihoods = likelihoods_of(quantifier, quantifier.rows(request.inputs))
+    expected: FloatArray | None = None
     if k == 2:  # for two classes both computations agree
         training = training_covariance(quantifier, request.inputs, bags)
     else:
         of_held_out = likelihoods_of(quantifier, quantifier.rows(held_out.inputs))
-        training = learning_covariance(of_held_out, held_out, smooth(estimate, 1 / (2 * sizes)))
+        centres = smooth(estimate, 1 / (2 * sizes))
+        training = learning_covariance(of_held_out, held_out, centres)
+        expected = expected_information(of_held_out, held_out, centres)
     lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
     covariance = np.empty((len(bags), k, k))
     for positions, stack in bags.gather(likelihoods):
         centre, n = estimate[positions], sizes[positions]
         smoothed = smooth(centre, 1 / (2 * n))
-        covariance[positions] = observed_covariance(stack, smoothed, n, target_is_bag=target_is_bag)
+        covariance[positions] = observed_covariance(
+            stack, smoothed, n, target_is_bag=target_is_bag, expected=None if expected is None else expected[positions]
+        )
         covariance[positions] += training[positions]
         if k == 2:
             learned = training[positions, 1, 1]
@@ -151,18 +156,27 @@ def likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:
 
 
 def observed_covariance(
-    likelihoods: FloatArray, prevalences: FloatArray, sizes: IntArray, *, target_is_bag: bool
+    likelihoods: FloatArray,
+    prevalences: FloatArray,
+    sizes: IntArray,
+    *,
+    target_is_bag: bool,
+    expected: FloatArray | None = None,
 ) -> FloatArray:
     r"""Covariance of the maximum likelihood estimate: (b, m, k), (b, k), (b,) -> (b, k, k).
 
     .. math:: \frac1n (J^{-1} - D), \qquad J_{ab} = \frac1m \sum_i \frac{L_{ia} L_{ib}}{(\sum_c p_c L_{ic})^2}
 
     with :math:`D = \mathrm{diag}(p)` for the prevalences of the bag and :math:`D = p p^T` for those of its source. The
-    effective size n is smaller than the number m of rows if the bag has weights.
+    effective size n is smaller than the number m of rows if the bag has weights. If no instance of a bag looks like a
+    class, the observed information J about its prevalence is almost 0, although it is certain that there are few of
+    them. So J is the mean of the observed and of the `expected` information (b, k, k), if it is given.
     """
     k = likelihoods.shape[-1]
     scaled = likelihoods / np.einsum("bnk,bk->bn", likelihoods, prevalences)[..., None]
     information = np.swapaxes(scaled, 1, 2) @ scaled / likelihoods.shape[-2]
+    if expected is not None:
+        information = (information + expected) / 2
     outer = prevalences[:, :, None] * prevalences[:, None, :]
     known = np.eye(k) * prevalences[:, None, :] if target_is_bag else outer
     covariance = (np.linalg.pinv(information, hermitian=True) - known) / sizes[:, None, None]
@@ -247,24 +261,35 @@ def score_covariance(
 
     The rest as in `learning_covariance`.
     """
+    information, variance = _moments(likelihoods, held_out, prevalences, amounts)
+    slope = constrained_inverse(information)
+    return slope @ variance @ slope
+
+
+def expected_information(likelihoods: FloatArray, held_out: HeldOut, prevalences: FloatArray) -> FloatArray:
+    """The information J (b, k, k) at prevalences (b, k), as the held-out instances let expect it."""
+    return _moments(likelihoods, held_out, prevalences, np.zeros(prevalences.shape))[0]
+
+
+def _moments(
+    likelihoods: FloatArray, held_out: HeldOut, prevalences: FloatArray, amounts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Information, and the sum of the covariances of the scores of each class with these amounts: (b, k, k) each."""
     b, k = prevalences.shape
     parts = [evenly_spaced(likelihoods[members]) for members in held_out.by_class()]
     batch = max(1, BATCH // (k * max(map(len, parts))))
-    covariance = np.empty((b, k, k))
+    information, variance = np.zeros((2, b, k, k))
     for start in range(0, b, batch):
         some = slice(start, start + batch)
         p = prevalences[some]
-        information, variance = np.zeros((2, len(p), k, k))
         for c, part in enumerate(parts):
             scores = part / (p @ part.T)[:, :, None]  # (b, m, k)
             moments = np.swapaxes(scores, 1, 2) @ scores / len(part)
             means = scores.mean(axis=1)
             within = moments - means[:, :, None] * means[:, None, :]
-            information += p[:, c, None, None] * moments
-            variance += amounts[some, c, None, None] * within
-        slope = constrained_inverse(information)
-        covariance[some] = slope @ variance @ slope
-    return covariance
+            information[some] += p[:, c, None, None] * moments
+            variance[some] += amounts[some, c, None, None] * within
+    return information, variance
 
 
 def evenly_spaced(rows: FloatArray, most: int = MAX_PER_CLASS) -> FloatArray:

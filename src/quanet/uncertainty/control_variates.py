@@ -120,7 +120,9 @@ class ControlledCount:
               \mathrm{var}_c\big((1 - \beta)\, a + \beta v\big)
 
     over held-out instances of each class, with an effective number of :math:`m_c`. The first term is the error of the
-    bag, the second one the error of what was learned. The weight :math:`\beta` minimises the variance.
+    bag, the second one the error of what was learned. The weight :math:`\beta` minimises the variance, on average over
+    all p: with a weight for every p, an interval would compare an estimate with the variance of another one. At 0 and 1
+    the density ratio of a single instance may be arbitrarily large, so that v there is that of the nearest other p.
 
     Attributes
     ----------
@@ -146,9 +148,10 @@ class ControlledCount:
         sizes = held_out.effective_sizes.tolist()
         shares = share_grid(GRID_POINTS)
         per_instance, learned = np.zeros((GRID_POINTS, 2, 2)), np.zeros((GRID_POINTS, 2, 2))
-        for g, p in enumerate(shares.tolist()):
-            score = 2 * contrast / (1 + (2 * p - 1) * contrast * (1 - 1e-12))
-            information = sum(q * (score[part] ** 2).mean() for q, part in zip((1 - p, p), members, strict=True))
+        for g, (p, inner) in enumerate(zip(shares.tolist(), np.clip(shares, *shares[[1, -2]]).tolist(), strict=True)):
+            score = 2 * contrast / (1 + (2 * inner - 1) * contrast * (1 - 1e-12))
+            square = [(score[part] ** 2).mean() for part in members]
+            information = (1 - inner) * square[0] + inner * square[1]
             both = np.stack([counted, score / max(information, 1e-300)])
             for q, part, size in zip((1 - p, p), members, sizes, strict=True):
                 within = np.cov(both[:, part])
@@ -156,20 +159,23 @@ class ControlledCount:
                 learned[g] += q**2 / size * within
         return cls(shares, per_instance, learned)
 
-    def weights(self, n: int) -> tuple[FloatArray, FloatArray]:
-        """Weight of maximum likelihood at every prevalence (g,) in bags of n instances, and variance of the error."""
-        (aa, av), (_, vv) = np.moveaxis(self.per_instance / n + self.learned, 0, -1)
+    def weights(self, n: int) -> FloatArray:
+        """Weight of maximum likelihood at every prevalence (g,) in bags of n instances."""
+        (aa, av), (_, vv) = np.moveaxis(self._both(n), 0, -1)
         difference = aa - 2 * av + vv
         # If both estimates are identical, as for predicted labels, the second one adds nothing.
-        weight = np.where(difference > 1e-9 * aa, np.clip((aa - av) / np.maximum(difference, 1e-300), 0, 1), 0.0)
-        return weight, (1 - weight) ** 2 * aa + 2 * weight * (1 - weight) * av + weight**2 * vv
+        return np.where(difference > 1e-9 * aa, np.clip((aa - av) / np.maximum(difference, 1e-300), 0, 1), 0.0)
+
+    def _both(self, n: int) -> FloatArray:
+        """Covariance (g, 2, 2) of the two errors in bags of n instances."""
+        return self.per_instance / n + self.learned
 
     def mean_weights(self, sizes: IntArray) -> FloatArray:
         """Weight of maximum likelihood (b,) in bags of these sizes (b,), the mean over all prevalences.
 
-        Differences between bags use it: with weights that depend on the estimates, what was learned would not cancel.
+        It does not depend on the estimates, so that what was learned cancels in differences between bags.
         """
-        by_size = {n: float(self.weights(n)[0].mean()) for n in np.unique(sizes).tolist()}
+        by_size = {n: float(self.weights(n).mean()) for n in np.unique(sizes).tolist()}
         return np.array([by_size[n] for n in sizes.tolist()])
 
     def ends(
@@ -177,16 +183,17 @@ class ControlledCount:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Lower and upper ends (b,), and variances (b,), from adjusted counts and maximum likelihood (b,) of bags."""
         lower, upper, variance = (np.empty(len(counted)) for _ in range(3))
+        weights = self.mean_weights(sizes)
+        centre = np.clip(counted + weights * (likely - counted), 0, 1)
         for n in np.unique(sizes).tolist():
             of_size = sizes == n
-            weight, least = self.weights(n)
+            both = np.array([1 - weights[of_size][0], weights[of_size][0]])
+            found = both @ self._both(n) @ both
             if not target_is_bag:
-                least = least + self.shares * (1 - self.shares) / n
-            first = np.clip(counted[of_size], 0, 1)
-            centre = counted[of_size] + np.interp(first, self.shares, weight) * (likely[of_size] - counted[of_size])
-            reach = z * np.sqrt(np.maximum(least, 0))
-            lower[of_size], upper[of_size] = invert(np.clip(centre, 0, 1), self.shares, -reach, reach)
-            variance[of_size] = np.interp(centre, self.shares, least)
+                found = found + self.shares * (1 - self.shares) / n
+            reach = z * np.sqrt(np.maximum(found, 0))
+            lower[of_size], upper[of_size] = invert(centre[of_size], self.shares, -reach, reach)
+            variance[of_size] = np.interp(centre[of_size], self.shares, found)
         return lower, upper, variance
 
     def combine(self, counted: FloatArray, likely: FloatArray, sizes: IntArray) -> FloatArray:

@@ -52,7 +52,8 @@ def unseen_reach(
     bound = np.log(2 / (1 - level))
     n = np.asarray(sizes, dtype=float)[:, None]
     of_class = np.maximum(n * np.clip(prevalences, 0, 1), 1e-9)
-    errors = np.maximum(bound / np.log1p(known / of_class) - 0.5, 0.0)
+    errors = bound / np.log1p(known / of_class)
+    errors = np.clip(2 * errors - 1, 0.0, errors)  # errors are whole numbers: less than half an error is none
     whole = np.minimum(errors, of_class) / n
     return whole, np.minimum(whole, of_class / n * bound / known)
 
