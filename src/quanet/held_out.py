@@ -114,6 +114,16 @@ class HeldOut:
             return self.counts.astype(float)
         return np.array([independent_size(groups[part]) if len(part) else 0.0 for part in self.by_class()])
 
+    @property
+    def learning_sizes(self) -> FloatArray:
+        """Number of instances by which a class's variance is divided to give that of its mean, (k,).
+
+        The effective sizes m, times (m - 3) / (m - 1): the variance is estimated from the same instances, so the mean
+        has Student's t distribution, whose variance is larger by that factor. With very few instances, m / 3.
+        """
+        m = self.effective_sizes
+        return m * np.maximum((m - 3) / np.maximum(m - 1, 1.0), 1 / 3)
+
     def resamples(self, rng: np.random.Generator, number: int) -> Iterator["HeldOut"]:
         """Draw instances of each class with replacement, as many as the effective number of independent instances."""
         # The same for all classes, because some methods learn from class frequencies.

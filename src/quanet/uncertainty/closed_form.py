@@ -1,8 +1,8 @@
 r"""Closed-form intervals: the delta method for counting, observed information for maximum likelihood.
 
-For two classes, an interval is not centred on the estimate. It contains every true prevalence p for which the estimate
-is not too far from p, measured by the variance of the error at p (Wilson 1927). So it can contain 0 and 1, unlike
-:math:`\hat p \pm z \hat\sigma`.
+An interval of counts, or of two classes, is not centred on the estimate. It contains every true prevalence p for which
+the estimate is not too far from p, measured by the variance of the error at p (Wilson 1927). So it can contain 0 and 1,
+unlike :math:`\hat p \pm z \hat\sigma`.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.errors import InvalidSetting
 from quanet.held_out import HeldOut
-from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, soft_rates
+from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, is_singular, soft_rates
 from quanet.methods.em import EMQ
 from quanet.simplex import smooth
 from quanet.uncertainty.counted_bags import count_bags
-from quanet.uncertainty.relearning import Ends, IntervalRequest, training_covariance
+from quanet.uncertainty.relearning import Ends, IntervalRequest
 
 FORMULAS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
 BISECTIONS = 40  # an end is exact to 1e-12
@@ -58,8 +58,8 @@ def counting_interval(
 ) -> Ends:
     r"""Intervals from the mean scores (b, k) of bags, with rates and covariances from held-out scores (m, k).
 
-    Let M be the rates, :math:`S_c` the covariance of the scores within class c, and :math:`m_c` the effective number of
-    held-out instances of class c. A bag's mean score minus :math:`M p` has the covariance
+    Let M be the rates, :math:`S_c` the covariance of the scores within class c, and :math:`m_c` `HeldOut.learning_sizes`, about
+    the number of held-out instances of class c. A bag's mean score minus :math:`M p` has the covariance
 
     .. math:: V(p) = \sum_c \Big(\frac{p_c}{n} + \frac{p_c^2}{m_c}\Big) S_c
 
@@ -67,7 +67,7 @@ def counting_interval(
     the source, those of the bag vary too, by :math:`M (\mathrm{diag}(p) - p p^T) M^T / n`.
     """
     k = held_out.k
-    m = held_out.effective_sizes
+    m = held_out.learning_sizes
     rates = soft_rates(scores, held_out.codes)
     spread = np.stack([np.cov(scores[held_out.codes == c].T) for c in range(k)])
     n = np.asarray(sizes, dtype=float)
@@ -80,25 +80,31 @@ def counting_interval(
     if not target_is_bag:
         between = np.einsum("bi,ij->bij", centre, np.eye(k)) - np.einsum("bi,bj->bij", centre, centre)
         covariance += between / n[:, None, None]
-    if k == 2:
-        lower, upper = _two_classes(counted[:, 1], rates[1], spread[:, 1, 1], m, n, z, target_is_bag)
-        return np.stack([1 - upper, lower], axis=1), np.stack([1 - lower, upper], axis=1), covariance
-    middle = counted @ inverse.T
-    reach = z * np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0))
-    return middle - reach, middle + reach, covariance
+    if is_singular(rates):  # some mixture of classes looks like another one, so that no share can be excluded
+        return np.zeros_like(centre), np.ones_like(centre), covariance
+    lower, upper = _share_ends(
+        counted @ inverse.T, centre, np.einsum("ia,cab,ib->ci", inverse, spread, inverse), m, n, z, target_is_bag
+    )
+    return lower, upper, covariance
 
 
-def _two_classes(
-    counted: FloatArray, rates: FloatArray, spread: FloatArray, m: Any, n: FloatArray, z: float, target_is_bag: bool
+def _share_ends(
+    middle: FloatArray, centre: FloatArray, spread: FloatArray, m: Any, n: FloatArray, z: float, target_is_bag: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends (b,) of all p with (counted - fpr - p (tpr - fpr))^2 <= z^2 V(p), a quadratic inequality in p."""
-    false_positive, true_positive = rates
-    slope, (s0, s1) = true_positive - false_positive, spread
-    rest = counted - false_positive
-    between = 0.0 if target_is_bag else slope**2
-    a = slope**2 - z**2 * (s0 / m[0] + s1 / m[1] - between / n)
-    b = -2 * slope * rest - z**2 * ((s1 - s0 + between) / n - 2 * s0 / m[0])
-    c = rest**2 - z**2 * (s0 / n + s0 / m[0])
+    r"""Ends (b, k) of all shares t of a class with :math:`(middle - t)^2 \le z^2 V(t)`, a quadratic inequality in t.
+
+    The other classes share the rest as at the `centre` (b, k); `spread` (c, i) is the variance of the adjusted count
+    of class i over instances of class c.
+    """
+    k = centre.shape[1]
+    # How the others share the rest, (b, i, c): 0 for the class i itself.
+    others = centre[:, None, :] * (1 - np.eye(k)) / (1 - centre)[:, :, None]
+    own, own_learned = np.diagonal(spread), np.diagonal(spread) / m
+    rest, rest_learned = np.einsum("bic,ci->bi", others, spread), np.einsum("bic,ci->bi", others**2 / m, spread)
+    each, between = 1 / n[:, None], 0.0 if target_is_bag else 1.0
+    a = 1 - z**2 * (own_learned + rest_learned - between * each)
+    b = -2 * middle - z**2 * ((own - rest + between) * each - 2 * rest_learned)
+    c = middle**2 - z**2 * (rest * each + rest_learned)
     root = np.sqrt(np.maximum(b**2 - 4 * a * c, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         lower, upper = (-b - root) / (2 * a), (-b + root) / (2 * a)
@@ -116,14 +122,12 @@ def _likelihood_intervals(request: IntervalRequest, held_out: HeldOut) -> Ends:
     )
     k, sizes = len(quantifier.classes_), request.sizes
     likelihoods = likelihoods_of(quantifier, quantifier.rows(request.inputs))
-    expected: FloatArray | None = None
-    if k == 2:  # for two classes both computations agree
-        training = training_covariance(quantifier, request.inputs, bags)
-    else:
-        of_held_out = likelihoods_of(quantifier, quantifier.rows(held_out.inputs))
-        centres = smooth(estimate, 1 / (2 * sizes))
-        training = learning_covariance(of_held_out, held_out, centres)
-        expected = expected_information(of_held_out, held_out, centres)
+    of_held_out, centres = (
+        likelihoods_of(quantifier, quantifier.rows(held_out.inputs)),
+        smooth(estimate, 1 / (2 * sizes)),
+    )
+    training = learning_covariance(of_held_out, held_out, centres)
+    expected = None if k == 2 else expected_information(of_held_out, held_out, centres)
     lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
     covariance = np.empty((len(bags), k, k))
     for positions, stack in bags.gather(likelihoods):
@@ -238,7 +242,7 @@ def learning_covariance(likelihoods: FloatArray, held_out: HeldOut, prevalences:
     .. math:: A \Big(\sum_c \frac{p_c^2}{m_c} \mathrm{cov}_c(s)\Big) A^T, \qquad
               s_{ic} = \frac{L_{ic}}{\sum_a p_a L_{ia}}, \qquad A = J^{-1} - \frac{J^{-1} 1 1^T J^{-1}}{1^T J^{-1} 1}
 
-    with the effective number :math:`m_c` of held-out instances of class c and the information J at p (a sandwich; White
+    with `HeldOut.learning_sizes` :math:`m_c` of class c and the information J at p (a sandwich; White
     1982). Unlike relearned estimates, it is not cut off at 0 and 1, where all estimates would be equal and would seem
     certain. It is also correct if the family of the calibration does not contain the truth.
 
@@ -248,8 +252,7 @@ def learning_covariance(likelihoods: FloatArray, held_out: HeldOut, prevalences:
     held_out : these instances; their inputs begin with posteriors.
     prevalences : (b, k) above 0, near the estimates.
     """
-    sizes = held_out.effective_sizes
-    return score_covariance(likelihoods, held_out, prevalences, prevalences**2 / np.maximum(1.0, sizes - 1))
+    return score_covariance(likelihoods, held_out, prevalences, prevalences**2 / held_out.learning_sizes)
 
 
 def score_covariance(

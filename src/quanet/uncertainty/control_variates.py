@@ -119,7 +119,7 @@ class ControlledCount:
     .. math:: V(p) = \sum_c \Big(\frac{p_c}{n} + \frac{p_c^2}{m_c}\Big)
               \mathrm{var}_c\big((1 - \beta)\, a + \beta v\big)
 
-    over held-out instances of each class, with an effective number of :math:`m_c`. The first term is the error of the
+    over held-out instances of each class, with `HeldOut.learning_sizes` :math:`m_c`. The first term is the error of the
     bag, the second one the error of what was learned. The weight :math:`\beta` minimises the variance, on average over
     all p: with a weight for every p, an interval would compare an estimate with the variance of another one. At 0 and 1
     the density ratio of a single instance may be arbitrarily large, so that v there is that of the nearest other p.
@@ -145,7 +145,7 @@ class ControlledCount:
         counted = (scores[:, 1] - false_positive) / (true_positive - false_positive)
         contrast = (likelihoods[:, 1] - likelihoods[:, 0]) / likelihoods.sum(axis=1)
         members = held_out.by_class()
-        sizes = held_out.effective_sizes.tolist()
+        sizes = held_out.learning_sizes.tolist()
         shares = share_grid(GRID_POINTS)
         per_instance, learned = np.zeros((GRID_POINTS, 2, 2)), np.zeros((GRID_POINTS, 2, 2))
         for g, (p, inner) in enumerate(zip(shares.tolist(), np.clip(shares, *shares[[1, -2]]).tolist(), strict=True)):

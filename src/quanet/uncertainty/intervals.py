@@ -237,7 +237,7 @@ def predict_interval_bags(
             part = replace(part, resamples=bootstrap_resamples(resamples, level, len(bags) if method == "auto" else 1))
         if kind in COMBINED_KINDS:
             part = with_control_variates(part)
-        lower[positions], upper[positions], covariance[positions] = _with_unseen(part, KINDS[kind](part))
+        lower[positions], upper[positions], covariance[positions] = _with_unseen(kind, part)
     lower, upper = _limit(lower, upper, estimate, quantifier.shrinkage_)
     if bags.noise.any():
         lower, upper = add_variance(estimate, lower, upper, bags.noise, norm.ppf((1 + level) / 2))
@@ -263,11 +263,12 @@ def predict_interval_bags(
     )
 
 
-def _with_unseen(request: IntervalRequest, ends: Ends) -> Ends:
+def _with_unseen(kind: str, request: IntervalRequest) -> Ends:
     """The ends and covariances of a kind of interval, with errors that the held-out instances have not shown."""
-    if request.held_out is None:
-        return ends
-    lower, upper, covariance = ends
+    lower, upper, covariance = KINDS[kind](request)
+    # A posterior from labels includes them: all error rates are equally likely before anything was seen.
+    if request.held_out is None or (kind == "bayes" and closed_form_of(request.quantifier) == "labels"):
+        return lower, upper, covariance
     reach = unseen_reach(request.estimate, request.sizes, request.held_out, request.level)[0]
     lower, upper = add_unseen(request.estimate, lower, upper, reach)
     return lower, upper, covariance + unseen_covariance(reach, request.level)

@@ -20,6 +20,7 @@ intervals of small bags                `conformal`: `calibrate_errors`, `Errors.
 intervals of large bags by formula     `closed_form`
 errors of bags above 1,024 instances   `conformal`: `MAX_SIZE`, `Errors.spread`
 a fallback without held-out instances  `bootstrap`: `BootstrapDraws.ends`
+errors that were never seen            `unseen_errors`, for every kind with held-out instances
 use of maximum likelihood              `control_variates`; `intervals`: `COMBINED_KINDS`
 limits for every kind, weak classifiers  `intervals`: `_limit`
 weights, copies and clusters           `sampling`: `sampling_sizes` instead of the size

@@ -12,8 +12,9 @@ the variances of `quanet.uncertainty.closed_form`. In the difference of two bags
 
 ==========================================  ============================================================
 closed form of counts                       influence on the adjusted count
-closed form of maximum likelihood, k > 2    influence on the score (sandwich)
+closed form of maximum likelihood           influence on the score (sandwich)
 other kinds                                 estimates of quantifiers relearned from resampled instances
+errors that were never seen, every kind     a rate of errors of every class (`unseen_errors`)
 ==========================================  ============================================================
 
 Bags with intervals of different kinds are treated as independent, and so are Bayesian intervals. This is too wide
@@ -49,6 +50,7 @@ from quanet.uncertainty.relearning import (
     unshrunk,
 )
 from quanet.uncertainty.sampling import sampling_sizes
+from quanet.uncertainty.unseen_errors import unseen_covariance, unseen_parts, unseen_reach
 
 MAX_PER_CLASS = 2000  # held-out instances per class whose influence is computed
 FEWEST_PER_CLASS = 50  # if there are many bags
@@ -132,7 +134,7 @@ def learned_errors(
             estimate=whole.estimate[positions],
             sizes=sizes[positions],
         )
-        centre[positions], found, random = _of_kind(kind, request, total[positions])
+        centre[positions], found, random = _with_unseen(kind, request, total[positions])
         part = np.zeros((len(found), *estimate.shape))
         part[:, positions] = found
         parts.append(part)
@@ -141,6 +143,17 @@ def learned_errors(
         rest = np.where(learned < MOST_LEARNED, 1 - learned, 0.0)
         independent[positions] = np.clip(np.maximum(random / total[positions], rest), 0.0, 1.0)
     return LearnedErrors(centre, np.concatenate(parts) if parts else np.zeros((0, *estimate.shape)), independent)
+
+
+def _with_unseen(kind: str, request: IntervalRequest, total: FloatArray) -> _Parts:
+    """As `_of_kind`, with errors that the held-out instances have not shown."""
+    if request.held_out is None:
+        return _of_kind(kind, request, total)
+    whole, learned = unseen_reach(request.estimate, request.sizes, request.held_out, request.level)
+    unseen = np.diagonal(unseen_covariance(whole, request.level), axis1=1, axis2=2)
+    centre, parts, random = _of_kind(kind, request, np.maximum(total - unseen, 0.0))
+    shared = unseen_parts(learned, request.level)
+    return centre, np.concatenate([parts, shared]), random + unseen - (shared**2).sum(axis=0)
 
 
 def _random_share(combined: IntervalRequest) -> FloatArray:
@@ -165,15 +178,13 @@ def _of_kind(kind: str, request: IntervalRequest, total: FloatArray) -> _Parts:
         return estimate, np.zeros((0, *estimate.shape)), total
     if kind == "closed" and form != "likelihood":
         return _counting_errors(request, held_out, predicted=form == "labels")
-    if kind == "closed" and held_out.k > 2:
+    if kind == "closed":
         return _likelihood_errors(request, held_out)
-    combined = request if kind == "closed" else with_control_variates(request)
+    combined = with_control_variates(request)
     learned = relearned_errors(combined.quantifier, request.inputs, request.bags)
-    random = total - (learned**2).sum(axis=0)
-    if kind != "closed":  # total and learned part have different noise
-        least = _random_share(combined) * total if kind == "conformal" else _variance_of_source(request, estimate)
-        random = np.maximum(random, least)
-    return combined.estimate, learned, random
+    # Total and learned part have different noise.
+    least = _random_share(combined) * total if kind == "conformal" else _variance_of_source(request, estimate)
+    return combined.estimate, learned, np.maximum(total - (learned**2).sum(axis=0), least)
 
 
 def _counting_errors(request: IntervalRequest, held_out: HeldOut, *, predicted: bool) -> _Parts:
@@ -181,7 +192,7 @@ def _counting_errors(request: IntervalRequest, held_out: HeldOut, *, predicted: 
     found = count_bags(request, held_out, predicted=predicted)
     centre, control = found.centre(request.sizes), found.control
     p = _smoothed(request, centre)
-    sizes, most, members = held_out.effective_sizes, _most_per_class(p), held_out.by_class()
+    sizes, most, members = held_out.learning_sizes, _most_per_class(p), held_out.by_class()
     if control is None:
         influence = found.scores @ np.linalg.pinv(found.rates).T
         parts = [evenly_spaced(influence[part], most)[None] for part in members]
@@ -211,8 +222,7 @@ def _likelihood_errors(request: IntervalRequest, held_out: HeldOut) -> _Parts:
         scores.append(part / (p @ part.T)[:, :, None])  # (b, m, k)
         information += p[:, c, None, None] * (np.swapaxes(scores[c], 1, 2) @ scores[c]) / len(part)
     slope = constrained_inverse(information)
-    sizes = np.maximum(1.0, held_out.effective_sizes - 1)
-    return request.estimate, *_from_influences(request, [part @ slope for part in scores], p, sizes)
+    return request.estimate, *_from_influences(request, [part @ slope for part in scores], p, held_out.learning_sizes)
 
 
 def _from_influences(

@@ -76,17 +76,27 @@ def add_unseen(
 
 
 def unseen_parts(reach: FloatArray, level: float) -> FloatArray:
-    """Parts (r, b, k) of the errors of bags: the sum over r of the products of two bags is their covariance.
+    """Parts (k, b, k) of the errors of bags: the sum of the products of two bags is the covariance of each class.
 
-    One for every class whose instances are taken for those of another one.
+    One part for every class whose instances are taken for those of other classes, all equally often.
     """
     k = reach.shape[1]
-    spread = reach / norm.ppf((1 + level) / 2) / np.sqrt(k - 1)
-    moves = np.eye(k)[None, :, :] - np.eye(k)[:, None, :]  # from one class to another
-    return (spread.T[:, None, :, None] * moves[:, :, None, :])[~np.eye(k, dtype=bool)]
+    moves = (1 - np.eye(k)) / np.sqrt(k - 1) - np.eye(k)  # from one class to others
+    return (reach / norm.ppf((1 + level) / 2)).T[:, :, None] * moves[:, None, :]
 
 
 def unseen_covariance(reach: FloatArray, level: float) -> FloatArray:
-    """Covariance (b, k, k) of the errors of bags."""
-    parts = unseen_parts(reach, level)
-    return np.einsum("rbc,rbd->bcd", parts, parts)
+    """Covariance (b, k, k) of the errors of bags.
+
+    Examples
+    --------
+    >>> unseen_covariance(np.array([[0.196, 0.0]]), 0.95).round(3)
+    array([[[ 0.01, -0.01],
+            [-0.01,  0.01]]])
+    """
+    k = reach.shape[1]
+    variance = (reach / norm.ppf((1 + level) / 2)) ** 2
+    of_class = np.eye(k) * variance[:, :, None]
+    into = np.eye(k) * (variance.sum(axis=1, keepdims=True) - variance)[:, :, None]
+    between = (variance[:, :, None] + variance[:, None, :]) * (1 - np.eye(k))
+    return np.asarray(of_class + (into - between) / (k - 1))
