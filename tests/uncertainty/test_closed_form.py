@@ -27,12 +27,13 @@ def test_the_delta_method_of_counting_by_hand():
     )
     p = 0.4 / 0.7
     s1, s0 = 0.8 * 0.2 * 500 / 499, 0.1 * 0.9 * 1000 / 999
+    m1, m0 = 500 * 497 / 499, 1000 * 997 / 999  # a mean of few instances has a t distribution
     smoothed = (p + 1 / 800) / (1 + 2 / 800)
-    variance = s1 * (smoothed / 400 + smoothed**2 / 500) + s0 * ((1 - smoothed) / 400 + (1 - smoothed) ** 2 / 1000)
+    variance = s1 * (smoothed / 400 + smoothed**2 / m1) + s0 * ((1 - smoothed) / 400 + (1 - smoothed) ** 2 / m0)
     np.testing.assert_allclose(covariance[0, 1, 1], variance / 0.7**2, rtol=1e-9)
     # Each end solves the equation that defines it.
     for end in (lower[0, 1], upper[0, 1]):
-        spread = s1 * (end / 400 + end**2 / 500) + s0 * ((1 - end) / 400 + (1 - end) ** 2 / 1000)
+        spread = s1 * (end / 400 + end**2 / m1) + s0 * ((1 - end) / 400 + (1 - end) ** 2 / m0)
         assert abs(0.5 - 0.1 - 0.7 * end) == pytest.approx(Z * np.sqrt(spread))
     assert lower[0, 1] < p < upper[0, 1]
     np.testing.assert_allclose(lower[0] + upper[0, ::-1], 1)
@@ -47,6 +48,24 @@ def test_a_perfect_classifier_that_is_known_well_gives_wilsons_interval_for_the_
     centre = (0.2 + Z**2 / 200) / (1 + Z**2 / 100)
     reach = Z / (1 + Z**2 / 100) * np.sqrt(0.2 * 0.8 / 100 + Z**2 / 40000)
     np.testing.assert_allclose([lower[0, 1], upper[0, 1]], [centre - reach, centre + reach], rtol=1e-9)
+
+
+def test_counts_of_three_classes_have_wilsons_intervals_too():
+    codes = np.repeat([0, 1, 2], 10**5)
+    held = HeldOut(np.eye(3)[codes], codes, 3)
+    counted = np.array([[0.7, 0.3, 0.0]])
+    lower, upper, _ = counting_interval(counted, held.inputs, held, np.array([100]), z=Z, target_is_bag=False)
+    centre = (counted + Z**2 / 200) / (1 + Z**2 / 100)
+    reach = Z / (1 + Z**2 / 100) * np.sqrt(counted * (1 - counted) / 100 + Z**2 / 40000)
+    np.testing.assert_allclose([lower, upper], [centre - reach, centre + reach], atol=1e-9)
+
+
+def test_rates_of_three_classes_that_tell_nothing_rule_no_share_out():
+    codes = np.repeat([0, 1, 2], 20)
+    scores = np.array([[0.8, 0.1, 0.1], [0.1, 0.45, 0.45], [0.1, 0.45, 0.45]])[codes]
+    held = HeldOut(scores, codes, 3)
+    lower, upper, _ = counting_interval(scores[:1], scores, held, np.array([50]), z=Z, target_is_bag=True)
+    np.testing.assert_array_equal([lower[0], upper[0]], [np.zeros(3), np.ones(3)])
 
 
 def test_the_bags_own_share_is_certain_where_the_classifier_is():

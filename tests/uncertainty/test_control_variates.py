@@ -1,4 +1,4 @@
-"""Estimates combined with maximum likelihood, and the effect on intervals."""
+"""Estimates combined with maximum likelihood, and their intervals."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_the_likelihood_gets_most_of_the_weight_next_to_a_mean_posterior(pacc):
     assert 0.5 < combined.weight_ <= 1
     bag, _ = draw(0.3, 200, 1)
     own, likely = (pacc.predict(bag)[1], EMQ().fit(*draw(0.5, 1500, 0)).predict(bag)[1])
-    found = combined.aggregate(combined.represent(bag))
+    found = combined.aggregate(combined.rows(combined.read(bag).values))
     assert found.sum() == pytest.approx(1)
     assert min(own, likely) - 0.01 <= found[1] <= max(own, likely) + 0.01
 
@@ -76,15 +76,14 @@ def test_labels_alone_give_the_delta_method_back():
     labels = np.where(rng.random(2000) < 0.85, codes, 1 - codes)
     acc = ACC("precomputed").fit(np.eye(2)[labels], codes)
     held = held_out_of(acc)
-    hot = held.inputs
-    control = ControlledCount.fit(hot, Likelihoods(held, acc.prior_)(held.inputs), held)
+    control = ControlledCount.fit(held.inputs, Likelihoods(held, acc.prior_)(held.inputs), held)
     lower, upper, _ = control.ends(np.array([0.4]), np.array([0.4]), np.array([300]), z=1.96, target_is_bag=True)
     from quanet.uncertainty.closed_form import counting_interval
 
     rates = acc.rates_[1]
     counted = rates[0] + 0.4 * (rates[1] - rates[0])
     low, high, _ = counting_interval(
-        np.array([[1 - counted, counted]]), hot, held, np.array([300]), z=1.96, target_is_bag=True
+        np.array([[1 - counted, counted]]), held.inputs, held, np.array([300]), z=1.96, target_is_bag=True
     )
     np.testing.assert_allclose([lower[0], upper[0]], [low[0, 1], high[0, 1]], atol=2e-3)
 

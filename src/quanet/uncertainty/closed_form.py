@@ -58,8 +58,9 @@ def counting_interval(
 ) -> Ends:
     r"""Intervals from the mean scores (b, k) of bags, with rates and covariances from held-out scores (m, k).
 
-    Let M be the rates, :math:`S_c` the covariance of the scores within class c, and :math:`m_c` `HeldOut.learning_sizes`, about
-    the number of held-out instances of class c. A bag's mean score minus :math:`M p` has the covariance
+    Let M be the rates, :math:`S_c` the covariance of the scores within class c, and :math:`m_c` about the
+    number of held-out instances of class c (`HeldOut.learning_sizes`). A bag's mean score minus :math:`M p` has the
+    covariance
 
     .. math:: V(p) = \sum_c \Big(\frac{p_c}{n} + \frac{p_c^2}{m_c}\Big) S_c
 
@@ -78,8 +79,7 @@ def counting_interval(
     variance = np.einsum("bc,cij->bij", weights, spread)
     covariance = inverse @ variance @ inverse.T
     if not target_is_bag:
-        between = np.einsum("bi,ij->bij", centre, np.eye(k)) - np.einsum("bi,bj->bij", centre, centre)
-        covariance += between / n[:, None, None]
+        covariance += multinomial_covariance(centre, n)
     if is_singular(rates):  # some mixture of classes looks like another one, so that no share can be excluded
         return np.zeros_like(centre), np.ones_like(centre), covariance
     lower, upper = _share_ends(
@@ -114,39 +114,41 @@ def _share_ends(
 
 def _likelihood_intervals(request: IntervalRequest, held_out: HeldOut) -> Ends:
     """Intervals of maximum likelihood estimates: observed information plus the error of what was learned."""
-    quantifier, bags, estimate, target_is_bag = (
-        request.quantifier,
-        request.bags,
-        request.estimate,
-        request.target_is_bag,
-    )
-    k, sizes = len(quantifier.classes_), request.sizes
-    likelihoods = likelihoods_of(quantifier, quantifier.rows(request.inputs))
-    of_held_out, centres = (
-        likelihoods_of(quantifier, quantifier.rows(held_out.inputs)),
+    quantifier, bags, estimate = request.quantifier, request.bags, request.estimate
+    k, sizes, target_is_bag = len(quantifier.classes_), request.sizes, request.target_is_bag
+    likelihoods, centres = (
+        likelihoods_of(quantifier, quantifier.rows(request.inputs)),
         smooth(estimate, 1 / (2 * sizes)),
     )
+    of_held_out = likelihoods_of(quantifier, quantifier.rows(held_out.inputs))
     training = learning_covariance(of_held_out, held_out, centres)
     expected = None if k == 2 else expected_information(of_held_out, held_out, centres)
     lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
     covariance = np.empty((len(bags), k, k))
     for positions, stack in bags.gather(likelihoods):
-        centre, n = estimate[positions], sizes[positions]
-        smoothed = smooth(centre, 1 / (2 * n))
-        covariance[positions] = observed_covariance(
-            stack, smoothed, n, target_is_bag=target_is_bag, expected=None if expected is None else expected[positions]
-        )
-        covariance[positions] += training[positions]
+        centre, smoothed, n, learned = (part[positions] for part in (estimate, centres, sizes, training))
+        information = None if expected is None else expected[positions]
+        own = observed_covariance(stack, smoothed, n, target_is_bag=True, expected=information) + learned
+        covariance[positions] = own if target_is_bag else own + multinomial_covariance(smoothed, n)
         if k == 2:
-            learned = training[positions, 1, 1]
-            ends = secant_ends(stack, centre[:, 1], learned, n, z=request.z, target_is_bag=target_is_bag)
+            ends = secant_ends(stack, centre[:, 1], learned[:, 1, 1], n, z=request.z, target_is_bag=target_is_bag)
             lower[positions], upper[positions] = (np.stack([1 - end, end], axis=1) for end in ends)
         else:
-            reach = request.z * np.sqrt(np.maximum(np.diagonal(covariance[positions], axis1=1, axis2=2), 0))
-            lower[positions], upper[positions] = centre - reach, centre + reach
+            variance = np.maximum(np.diagonal(own, axis1=1, axis2=2), 0)
+            between = 0.0 if target_is_bag else request.z**2 / n[:, None]
+            # All t with (centre - t)^2 <= z^2 (variance + t (1 - t) / n): Wilson's interval, if the variance is 0.
+            middle = centre + between / 2
+            reach = np.sqrt(middle**2 - (1 + between) * (centre**2 - request.z**2 * variance))
+            lower[positions], upper[positions] = (middle - reach) / (1 + between), (middle + reach) / (1 + between)
     if k == 2:
         lower[:, 0], upper[:, 0] = upper[:, 0], lower[:, 0].copy()
     return lower, upper, covariance
+
+
+def multinomial_covariance(prevalences: FloatArray, sizes: Any) -> FloatArray:
+    """Covariance (b, k, k) of the prevalences of bags of these sizes (b,) around those of their sources (b, k)."""
+    within = prevalences[:, :, None] * (np.eye(prevalences.shape[1]) - prevalences[:, None, :])
+    return np.asarray(within / np.asarray(sizes, dtype=float)[:, None, None])
 
 
 def likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:

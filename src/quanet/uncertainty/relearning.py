@@ -177,12 +177,6 @@ def _relearn_resampled(quantifier: Quantifier) -> list[Quantifier]:
     return copies
 
 
-def training_covariance(quantifier: Quantifier, inputs: FloatArray, bags: Bags) -> FloatArray:
-    """Covariance (b, k, k) of the bags' estimates over resamples of the held-out instances."""
-    errors = relearned_errors(quantifier, inputs, bags)
-    return np.einsum("rbc,rbd->bcd", errors, errors)
-
-
 def relearned_errors(quantifier: Quantifier, inputs: FloatArray, bags: Bags) -> FloatArray:
     """Deviations (r, b, k) of the bags' estimates over resamples of the held-out instances.
 

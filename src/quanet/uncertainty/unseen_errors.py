@@ -6,11 +6,11 @@ If all error rates are equally likely before anything was seen (Laplace), and no
 number J of errors among N further instances of the class has a distribution that is almost geometric,
 
 .. math:: P(J \ge j) = \Big(\frac{N}{N + m}\Big)^j, \qquad
-          j_{level} = \frac{\log \frac{2}{1 - level}}{\log (1 + m / N)} - \frac12
+          j_{level} = \frac{\log \frac{2}{1 - level}}{\log (1 + m / N)}
 
-with half an error less, because errors are whole numbers. In a bag of n instances with :math:`N = n p_c` of class c,
-the estimate of this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags this
-is :math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate, about
+Errors are whole numbers, so that half an error or less is none. In a bag of n instances with :math:`N = n p_c` of class
+c, the estimate of this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags
+this is :math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate, about
 3.7 / m for a level of 95 %. So the error is not symmetric: a small prevalence may be overestimated by much, but
 underestimated by little. It is independent of the errors that the held-out instances do show, and combined with them by
 the root of the sum of squares. With many held-out instances it is negligible, because other errors decrease with
@@ -45,7 +45,7 @@ def unseen_reach(
     >>> held_out = HeldOut(np.full((300, 2), 0.5), np.repeat([0, 1], 150), 2)
     >>> for n in (50, 100_000):
     ...     print(unseen_reach(np.array([[0.9, 0.1]]), np.array([n]), held_out, 0.95)[0].round(3))
-    [[0.04  0.011]]
+    [[0.05  0.021]]
     [[0.022 0.002]]
     """
     known = np.maximum(held_out.effective_sizes, 1.0)
