@@ -126,7 +126,8 @@ def _likelihood_intervals(request: IntervalRequest, held_out: HeldOut) -> Ends:
     lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
     covariance = np.empty((len(bags), k, k))
     for positions, stack in bags.gather(likelihoods):
-        centre, smoothed, n, learned = (part[positions] for part in (estimate, centres, sizes, training))
+        centre, smoothed, learned = (part[positions] for part in (estimate, centres, training))
+        n = sizes[positions]
         information = None if expected is None else expected[positions]
         own = observed_covariance(stack, smoothed, n, target_is_bag=True, expected=information) + learned
         covariance[positions] = own if target_is_bag else own + multinomial_covariance(smoothed, n)

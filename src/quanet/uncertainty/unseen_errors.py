@@ -10,8 +10,8 @@ number J of errors among N further instances of the class has a distribution tha
 
 Errors are whole numbers, so that half an error or less is none. In a bag of n instances with :math:`N = n p_c` of class
 c, the estimate of this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags
-this is :math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate, about
-3.7 / m for a level of 95 %. So the error is not symmetric: a small prevalence may be overestimated by much, but
+this is :math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate:
+about 3.7 / m for a level of 95 %. So the error is not symmetric: a small prevalence may be overestimated by much, but
 underestimated by little. It is independent of the errors that the held-out instances do show, and combined with them by
 the root of the sum of squares. With many held-out instances it is negligible, because other errors decrease with
 :math:`1 / \sqrt m`.
@@ -20,12 +20,12 @@ the root of the sum of squares. With many held-out instances it is negligible, b
 import numpy as np
 from scipy.stats import norm
 
-from quanet.arrays import FloatArray
+from quanet.arrays import FloatArray, IntArray
 from quanet.held_out import HeldOut
 
 
 def unseen_reach(
-    prevalences: FloatArray, sizes: FloatArray, held_out: HeldOut, level: float
+    prevalences: FloatArray, sizes: IntArray, held_out: HeldOut, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """By how much estimates of every class may be too low because of errors that were never seen, (b, k) twice.
 
