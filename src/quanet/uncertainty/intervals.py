@@ -130,6 +130,9 @@ def predict_interval(
     centre, and `docs/how-to/intervals.md` describes when not to use a kind. At true prevalences of 0 and 1, intervals
     contain the truth more often than `level`, because they end there.
 
+    A classifier that was hardly ever wrong on few held-out instances may still be wrong: all kinds include errors that
+    were never seen, about 3.7 / m of the instances of a class with m held-out ones (`unseen_errors`).
+
     If the bias of a method is known from held-out instances, as that of CC, the interval lies where the truth may be,
     and is extended to contain the estimate. The same happens if maximum likelihood on the same posteriors reveals part
     of the error of the estimate, and if the final classifier is better than the classifiers of the folds (`fold_gap`).
