@@ -8,8 +8,8 @@ number J of errors among N further instances of the class has a distribution tha
 .. math:: P(J \ge j) = \Big(\frac{N}{N + m}\Big)^j, \qquad
           j_{level} = \frac{\log \frac{2}{1 - level}}{\log (1 + m / N)}
 
-Errors are whole numbers, so that half an error or less is none. In a bag of n instances with :math:`N = n p_c` of class
-c, the estimate of this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags
+Errors are whole numbers, so that half an error or less is none. In a bag of n instances with an estimate of
+:math:`\hat p_c` there may be :math:`N = n \hat p_c + 1` of class c, because one may have been missed. The estimate of this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags
 this is :math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate:
 about 3.7 / m for a level of 95 %. So the error is not symmetric: a small prevalence may be overestimated by much, but
 underestimated by little. It is independent of the errors that the held-out instances do show, and combined with them by
@@ -45,13 +45,13 @@ def unseen_reach(
     >>> held_out = HeldOut(np.full((300, 2), 0.5), np.repeat([0, 1], 150), 2)
     >>> for n in (50, 100_000):
     ...     print(unseen_reach(np.array([[0.9, 0.1]]), np.array([n]), held_out, 0.95)[0].round(3))
-    [[0.05  0.021]]
+    [[0.051 0.023]]
     [[0.022 0.002]]
     """
     known = np.maximum(held_out.effective_sizes, 1.0)
     bound = np.log(2 / (1 - level))
     n = np.asarray(sizes, dtype=float)[:, None]
-    of_class = np.maximum(n * np.clip(prevalences, 0, 1), 1e-9)
+    of_class = n * np.clip(prevalences, 0, 1) + 1  # the one instance of a class may be the one that was missed
     errors = bound / np.log1p(known / of_class)
     errors = np.clip(2 * errors - 1, 0.0, errors)  # errors are whole numbers: less than half an error is none
     whole = np.minimum(errors, of_class) / n
