@@ -9,9 +9,10 @@ number J of errors among N further instances of the class has a distribution tha
           j_{level} = \frac{\log \frac{2}{1 - level}}{\log (1 + m / N)}
 
 Errors are whole numbers, so that half an error or less is none. In a bag of n instances with an estimate of
-:math:`\hat p_c` there may be :math:`N = n \hat p_c + 1` of class c, because one may have been missed. The estimate of this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags
-this is :math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate:
-about 3.7 / m for a level of 95 %. So the error is not symmetric: a small prevalence may be overestimated by much, but
+:math:`\hat p_c` there may be :math:`N = n \hat p_c + 1` of class c, because one may have been missed. The estimate of
+this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags this is
+:math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate: about
+3.7 / m for a level of 95 %. So the error is not symmetric: a small prevalence may be overestimated by much, but
 underestimated by little. It is independent of the errors that the held-out instances do show, and combined with them by
 the root of the sum of squares. With many held-out instances it is negligible, because other errors decrease with
 :math:`1 / \sqrt m`.
