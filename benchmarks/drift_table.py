@@ -42,7 +42,7 @@ COLUMNS = {
     "cost": ("cost", "{:.3f}"),
     "bias": ("bias", "{:.3f}"),
     "predicted": ("predicted bias", "{:.3f}"),
-    **{state: (state, "{:.0%}") for state in STATES[:3]},
+    **{state: (state, "{:.0%}") for state in STATES[:4]},
     "alarm": ("with alarm", "{:.0%}"),
     "fit": ("relative fit", "{:.2f}"),
 }

@@ -273,8 +273,8 @@ class Quantifier(BaseEstimator, ABC):
         >>> from quanet import EMQ, Gaussians
         >>> quantifier = EMQ().fit(*Gaussians().draw([0.9, 0.1], 1000, rng=0))
         >>> quantifier.detection_limits([100, 1000]).round(2)
-        array([[0.09, 0.08],
-               [0.05, 0.03]])
+        array([[0.11, 0.08],
+               [0.08, 0.03]])
         """
         check_is_fitted(self, "classes_")
         check_level(level)

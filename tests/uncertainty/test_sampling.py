@@ -42,7 +42,7 @@ def test_equal_weights_are_none_bit_for_bit(name, method):
 
 @pytest.mark.parametrize("method", KINDS)
 def test_intervals_are_as_wide_as_those_of_the_effective_size(method):
-    options = {"method": method, "resamples": 200, "drift": False}
+    options = {"method": method, "resamples": 1000, "drift": False}
     weights = np.where(np.arange(400) % 4 == 0, 1.0, 0.02)  # nearly all weight is on one in four
     widths = []
     for bags in (Bags([np.arange(400)], weights=weights), Bags([np.arange(0, 400, 4)])):

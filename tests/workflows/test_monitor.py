@@ -120,7 +120,7 @@ def test_batches_of_an_older_monitor_are_known_by_their_estimates(fitted, tmp_pa
     old = quanet.load(tmp_path / "watch")
     again = monitor_batches(old, read, batches)
     assert (again.repeated, again.batches) == (tuple(DAYS[:2]), (DAYS[2],))
-    quanet.save(old, tmp_path / "watch")
+    quanet.save(old, tmp_path / "watch", overwrite=True)
     assert monitor_batches(quanet.load(tmp_path / "watch"), read, batches).repeated == tuple(DAYS[:3])
 
 

@@ -65,7 +65,7 @@ class GridSearchQ(DelegatingSearch):
     >>> X, y = Gaussians(distance=3).draw([0.7, 0.3], 500, rng=0)
     >>> search = GridSearchQ(SVMNKLD(), {"C": [0.001, 1.0, 100.0]}).fit(X, y)
     >>> search.best_setting_, bool(search.best_error_ < 0.1)
-    ({'C': 1.0}, True)
+    ({'C': 100.0}, True)
     """
 
     about: ClassVar[About] = About(

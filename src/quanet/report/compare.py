@@ -44,7 +44,7 @@ def summarize_comparison(
     >>> drawn = draw_bags(Drawing(repeats=2), shared.test_labels, shared.classes, rng=0)
     >>> outcomes = list(run_methods(["CC", "PACC"], shared, drawn.bags))
     >>> summarize_comparison(rank_methods(outcomes, shared, drawn)).answer
-    'PACC has the smallest AE of 2 methods (0.0703): it is off by 7.0 percentage points on average, ...'
+    'PACC has the smallest AE of 2 methods (0.0710): it is off by 7.1 percentage points on average, ...'
     """
     results = comparison.results
     names, first = list(results), next(iter(results.values()))

@@ -205,7 +205,7 @@ def trend_bags(
     >>> parts = [Gaussians().draw([1 - p, p], 400, rng=at)[0] for at, p in enumerate((0.3, 0.35, 0.4, 0.45))]
     >>> quarters = Bags(np.arange(1600).reshape(4, 400), labels=["Q1", "Q2", "Q3", "Q4"])
     >>> print(trend_bags(quantifier, np.concatenate(parts), quarters))
-    1: +5.30 points per period (+2.42 to +8.09), p < .001
+    class 1: +5.28 points per period (+2.39 to +8.09), p < .001
     """
     check_disjoint(bags)
     return trend_of(read_sides(quantifier, X, bags, level, **options), times)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.wording import p_value, signed, signed_span, with_share
+from quanet.wording import class_name, p_value, signed, signed_span, with_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -222,7 +222,7 @@ class Trend:
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{self.classes[c]}: {signed(float(self.estimate[c]), 2)} points per period "
+            f"{class_name(self.classes[c])}: {signed(float(self.estimate[c]), 2)} points per period "
             f"({signed_span(float(self.lower[c]), float(self.upper[c]), 2)}), {p_value(float(self.p_value[c]))}"
             for c in range(int(len(self.classes) == 2), len(self.classes))
         )
