@@ -33,8 +33,7 @@ from sklearn.preprocessing import StandardScaler
 
 from quanet import ACC, APP, EMQ, MS, PACC, RLLS, UPP, DyS, KDEyML, QuanetError, TextClassifier
 from quanet.classifiers.calibration import Calibration, calibrate, zero_floor
-from quanet.classifiers.cross_fitting import cross_fit_with_gap
-from quanet.classifiers.fold_gap import close_fold_gap
+from quanet.classifiers.cross_fitting import close_fold_gap, cross_fit_with_gap
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
 from quanet.simplex import encode
 

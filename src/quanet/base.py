@@ -20,8 +20,7 @@ from quanet.data.copies import content_hashes
 from quanet.data.duplicates import canonical_order, hash_instances, take_instances
 from quanet.data.instances import Inputs, posterior_columns
 from quanet.data.label_spellings import describe_variants
-from quanet.drift.parts import check_groups
-from quanet.drift.scale import DriftScale, is_wanted, learn_scale
+from quanet.drift.scale import DriftScale, check_groups, is_wanted, learn_scale
 from quanet.errors import InvalidData, QuanetWarning
 from quanet.held_out import HeldOut, shrinkage_of, warn_of_shrinkage
 from quanet.metrics import absolute_error
@@ -280,7 +279,7 @@ class Quantifier(BaseEstimator, ABC):
         check_level(level)
         for size in sizes:
             whole(1).check("sizes", size)
-        return cast("FloatArray", import_module("quanet.uncertainty.detection").detection_limits(self, sizes, level))
+        return cast("FloatArray", import_module("quanet.uncertainty.closed_form").detection_limits(self, sizes, level))
 
     def relearn(self, inputs: FloatArray, codes: IntArray) -> "Quantifier":  # noqa: ARG002
         """A copy that has learned from other held-out inputs (m, d) of classes (m,) instead of `held_out_`.

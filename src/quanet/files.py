@@ -62,7 +62,7 @@ def check_writable(path: Path) -> None:
         with NamedTemporaryFile(dir=home, prefix=f".{name}.", suffix=".new"):
             pass
     except OSError as error:
-        raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}. Choose another place.") from None
+        raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}. Choose another file.") from None
 
 
 def as_utf8(text: str) -> bytes:

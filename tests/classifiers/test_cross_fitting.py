@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from quanet import ACC, BBSE, EMQ, PACC, RLLS, TextClassifier, WordBags, load, save
-from quanet.classifiers.cross_fitting import CrossFit, cross_fit, cross_fit_with_gap
-from quanet.classifiers.fold_gap import ENOUGH_OF_CLASS, close_fold_gap, measure_fold_gap
+from quanet.classifiers.cross_fitting import (
+    ENOUGH_OF_CLASS,
+    CrossFit,
+    close_fold_gap,
+    cross_fit,
+    cross_fit_with_gap,
+    measure_fold_gap,
+)
 from quanet.uncertainty.relearning import as_full_fit
 
 CODES = np.repeat([0, 1], 200)

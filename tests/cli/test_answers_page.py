@@ -13,8 +13,7 @@ from quanet.evaluation.scores import score
 from quanet.report.compare import summarize_comparison
 from quanet.report.evaluate import bag_rows, summarize_evaluation
 from quanet.report.experiment import summarize_experiment
-from quanet.report.json_answer import ANSWER_FORMAT, VERSIONS
-from quanet.report.render import FORMATS, to_csv, to_json
+from quanet.report.render import ANSWER_FORMAT, FORMATS, VERSIONS, to_csv, to_json
 from tests.made_cells import noisy_cells
 from tests.page_fields import compare, listed, paths, sections
 from tests.report.made_answers import made_comparison, made_evaluation, with_drift

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from quanet.data.class_names import ClassNames, as_labels_written, parse_names
+from quanet.data.columns import ClassNames, as_labels_written, parse_names
 from quanet.errors import InvalidSetting
 
 SAVED = {"0": "negative", "1": "positive"}

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from quanet import EMQ, Gaussians
-from quanet.data.class_names import ClassNames, parse_names
-from quanet.data.columns import as_labels, label_name, match_labels
+from quanet.data.columns import ClassNames, as_labels, label_name, match_labels, parse_names
 from quanet.data.instances import InputColumns
 from quanet.data.label_spellings import describe_variants, label_variants, normalize_labels
 from quanet.data.streams import TableSource

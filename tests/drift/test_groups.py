@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from quanet import EMQ, Gaussians, GridSearchQ
-from quanet.drift.parts import TrainingParts, check_groups, find_parts
-from quanet.drift.scale import drift_sentence, root_mean_square, without_drift
+from quanet.drift.scale import TrainingParts, check_groups, drift_sentence, find_parts, root_mean_square, without_drift
 from quanet.errors import InvalidData, QuanetWarning
 
 X, Y = Gaussians().draw([0.5, 0.5], 1200, rng=0)

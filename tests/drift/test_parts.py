@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from quanet.drift.parts import bias_variance, draw_bags_of_part, find_parts
+from quanet.drift.scale import bias_variance, draw_bags_of_part, find_parts
 from quanet.errors import InvalidData
 
 

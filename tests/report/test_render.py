@@ -11,10 +11,9 @@ from rich.console import Console
 from quanet.cli.options import ENDINGS, OutputFormat
 from quanet.evaluation.scores import score
 from quanet.report.experiment import comparison_table, error_table, ranking_table
-from quanet.report.json_answer import VERSIONS
 from quanet.report.latex import to_latex
 from quanet.report.markdown import to_markdown
-from quanet.report.render import FORMATS, html_table, render, to_csv, to_json
+from quanet.report.render import FORMATS, VERSIONS, html_table, render, to_csv, to_json
 from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
 from quanet.report.terminal import print_summary, to_text
 from tests.made_cells import noisy_cells

@@ -19,9 +19,8 @@ from quanet.state.accumulator import Accumulator
 from quanet.state.arrow_file import from_bytes, load_state, save_state, to_bytes
 from quanet.state.batch_reader import BatchReader
 from quanet.state.fixed_point import FINE, LIMBS, FixedPoint
-from quanet.state.kept_rows import KeptRows
+from quanet.state.kept_rows import KeptRows, coarsest, lattice_cells
 from quanet.state.kept_texts import KeptTexts
-from quanet.state.lattice import coarsest, lattice_cells
 from quanet.state.layout import Layout
 from quanet.state.single_rows import Rows
 from quanet.state.state import State

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from quanet import ACC, Gaussians
 from quanet.held_out import HeldOut
-from quanet.simplex import count, draw_bags
+from quanet.simplex import count, draw_bags, invert, share_grid
 from quanet.uncertainty import conformal
 from quanet.uncertainty.conformal import Calibrations, Errors, _learned_share, calibrate_errors, min_held_out
-from quanet.uncertainty.regions import invert, share_grid
 
 SHARES = share_grid(21)
 

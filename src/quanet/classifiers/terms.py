@@ -2,19 +2,60 @@
 
 A term is represented by its hash. Different terms sometimes share a hash, mostly rare ones. In return, the vocabulary
 is an array of numbers, small on disk and fast to look up.
+
+`derived` keeps values that are computed from the attributes of an object for as long as it lives. They are not
+attributes, so copies, pickles and saved models do not contain them.
+
+`project_terms` multiplies TF-IDF rows with weights or directions, text by text: the rows are never stored. The result
+for a text depends on no other text, to the last bit.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from quanet.arrays import IntArray
-from quanet.classifiers.characters import characters, in_batches
-from quanet.classifiers.derived import derived
-from quanet.kernels.term_counts import MAX_CHARACTERS, Numbers, count_terms, count_texts, weigh
+from quanet.arrays import FloatArray, IntArray
+from quanet.classifiers.characters import Characters, characters, in_batches
+from quanet.kernels.term_counts import MAX_CHARACTERS, Numbers, count_terms, count_texts, project, weigh
 
 MANY_TEXTS = 1000  # with at least this many, terms that occur in one or two texts are dropped
 MIN_BITS = 16
 MAX_BITS = 22  # of a hash; enough for the terms of 25,000 long reviews
+T = TypeVar("T")
+_KEPT: WeakKeyDictionary[Any, dict[str, tuple[tuple[Any, ...], Any]]] = WeakKeyDictionary()
+Floats = NDArray[np.float32]
+FACTORS = np.concatenate([[0], 1 + np.log(np.arange(1, 1024))])  # weights of counts; those of larger ones are computed
+NO_DIRECTIONS: Floats = np.empty((0, 0), dtype=np.float32)
+
+
+def derived(owner: object, name: str, sources: tuple[Any, ...], compute: Callable[[], T]) -> T:
+    """The result of `compute`, which is called again when one of its sources is another object than before.
+
+    Sources are compared by identity: replace an array instead of writing into it.
+
+    Examples
+    --------
+    >>> class Owner: ...
+    >>> owner, sources = Owner(), ("a", "b")
+    >>> derived(owner, "joined", sources, lambda: "".join(sources))
+    'ab'
+    >>> derived(owner, "joined", sources, lambda: "not called")
+    'ab'
+    """
+    kept = _KEPT.setdefault(owner, {})
+    found = kept.get(name)
+    if (
+        found is None
+        or len(found[0]) != len(sources)
+        or any(a is not b for a, b in zip(found[0], sources, strict=True))
+    ):
+        found = kept[name] = sources, compute()
+    value: T = found[1]
+    return value
 
 
 class Terms:
@@ -113,3 +154,50 @@ class Terms:
 def inverse_frequency(frequency: IntArray | Numbers, texts: int) -> Numbers:
     """Weights of terms (d,) that occur in these numbers of texts (d,), of so many texts in all."""
     return (1 + np.log((1 + texts) / (1 + frequency))).astype(np.float32)
+
+
+def project_terms(
+    terms: Terms,
+    read: Characters,
+    views: Sequence[tuple[float, Floats]] = (),
+    directions: Floats | None = None,
+    *,
+    by_term: bool = True,
+) -> tuple[FloatArray, Floats]:
+    """Scores (n, c) of texts, and their positions (n, e) along directions.
+
+    Parameters
+    ----------
+    terms : fitted.
+    read : the characters of n texts.
+    views : shares and weights (d + 1, c) of regressions on these terms; the last row of the weights is the intercept.
+        The score is the weighted sum of theirs. Empty: c is 0.
+    directions : of the first w terms: (w, e) if `by_term`, else (e, w). None: e is 0.
+    """
+    sources = terms.idf, *(part for view in views for part in view)
+    records, shift = derived(terms, "scored" if views else "unscored", sources, lambda: _records(terms.idf, views))
+    rows = NO_DIRECTIONS
+    if directions is not None:
+        turned = directions if by_term else directions.T
+        rows = derived(terms, "directions", (directions,), lambda: np.array(turned, order="C"))
+    n = len(read[1]) - 1
+    scores, positions = np.empty((n, len(shift))), np.empty((n, rows.shape[1]), dtype=np.float32)
+    counts = np.zeros(len(records), dtype=np.int32)
+    how = terms.unit == "words", terms.repeats
+    size = terms.longest, terms.bits
+    project(*how, *read, *size, terms.columns, counts, records, rows, FACTORS, scores, positions)
+    return scores + shift, positions
+
+
+def _records(idf: Floats, views: Sequence[tuple[float, Floats]]) -> tuple[Floats, FloatArray]:
+    """The idf of each term and its weights times idf (d + 1, 1 + c), side by side in memory, and the intercepts (c,).
+
+    The last row is zero. It stands for unknown terms.
+    """
+    weights = np.zeros((len(idf) + 1, views[0][1].shape[1] if views else 0), dtype=np.float32)
+    for share, part in views:
+        weights += np.float32(share) * part
+    records = np.zeros((len(idf) + 1, 1 + weights.shape[1]), dtype=np.float32)
+    records[:-1, 0] = idf
+    np.multiply(idf[:, None], weights[:-1], out=records[:-1, 1:])
+    return records, weights[-1].astype(float)

@@ -16,8 +16,7 @@ from quanet.classifiers.calibration import fit_weights
 from quanet.classifiers.characters import Characters, characters, in_batches
 from quanet.classifiers.logistic import Floats, fit_logistic, scores, sums
 from quanet.classifiers.meaning import fit_meaning
-from quanet.classifiers.projection import project_terms
-from quanet.classifiers.terms import MANY_TEXTS, Terms
+from quanet.classifiers.terms import MANY_TEXTS, Terms, project_terms
 from quanet.data.instances import check_texts as check_texts
 from quanet.data.instances import is_text as is_text
 from quanet.errors import InvalidData, InvalidSetting

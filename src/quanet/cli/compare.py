@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.class_options import check_class, check_names, name_classes
 from quanet.cli.console import (
     command_settings,
     exit_on_signals,
@@ -35,8 +34,11 @@ from quanet.cli.options import (
     Seed,
     ShowClass,
     Text,
+    check_class,
+    check_names,
     check_outputs,
     choose_format,
+    name_classes,
     split_names,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, parse_protocol

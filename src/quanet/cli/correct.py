@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.class_options import check_class, check_names, name_classes
 from quanet.cli.console import command_settings, note, warn, warnings_as_lines, write_answer, write_report
 from quanet.cli.fail_over import Bound, FailBound, FailOver, check_bound
 from quanet.cli.judge_files import JudgeColumns, JudgedTable, read_judged, settle_tables
@@ -25,9 +24,12 @@ from quanet.cli.options import (
     Output,
     Report,
     ShowClass,
+    check_class,
     check_level,
+    check_names,
     check_outputs,
     choose_format,
+    name_classes,
     parse_keys,
 )
 

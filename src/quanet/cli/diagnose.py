@@ -1,6 +1,5 @@
 """`quanet diagnose`: check whether the estimates for new files can be trusted."""
 
-from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
 from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
@@ -20,6 +19,7 @@ from quanet.cli.options import (
     ShowClass,
     Text,
     Weight,
+    check_class,
     check_level,
     check_outputs,
     choose_format,

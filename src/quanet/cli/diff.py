@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
 from quanet.cli.model_folder import load_model, read_grouped
 from quanet.cli.options import (
@@ -33,6 +32,7 @@ from quanet.cli.options import (
     Target,
     Text,
     Weight,
+    check_class,
     check_level,
     check_outputs,
     choose_format,

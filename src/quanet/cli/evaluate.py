@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quanet.cli import options
-from quanet.cli.class_options import check_class
 from quanet.cli.console import (
     command_settings,
     note,
@@ -37,6 +36,7 @@ from quanet.cli.options import (
     ShowClass,
     Text,
     Weight,
+    check_class,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, parse_protocol
 

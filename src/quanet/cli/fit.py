@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quanet.cli.class_options import check_class, check_names, name_classes
 from quanet.cli.console import (
     command_line,
     command_settings,
@@ -34,7 +33,10 @@ from quanet.cli.options import (
     Seed,
     ShowClass,
     Text,
+    check_class,
+    check_names,
     check_outputs,
+    name_classes,
     parse_keys,
     split_names,
 )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from quanet.cli.class_options import check_names
 from quanet.cli.console import note, progress
+from quanet.cli.options import check_names
 from quanet.wording import many
 
 if TYPE_CHECKING:

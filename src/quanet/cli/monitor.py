@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
-from quanet.cli.engine_options import Engine, EngineName, Workers, choose_engine
 from quanet.cli.fail_over import Bound, FailBound, FailOver, check_bound
 from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
@@ -18,6 +16,8 @@ from quanet.cli.options import (
     DateFormat,
     Delimiter,
     Encoding,
+    Engine,
+    EngineName,
     Files,
     Force,
     ModelFolder,
@@ -30,9 +30,12 @@ from quanet.cli.options import (
     SkipBadFiles,
     Text,
     Weight,
+    Workers,
+    check_class,
     check_level,
     check_outputs,
     check_state_file,
+    choose_engine,
     choose_format,
     parse_keys,
 )

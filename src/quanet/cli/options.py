@@ -1,19 +1,26 @@
-"""Options that several commands share, and how they are checked: files, columns, groups, the output."""
+"""Options that several commands share, and how they are checked: files, columns, groups, the output.
 
-from collections.abc import Sequence
+--names and --class say how classes are shown, and which one comes first; --engine and --workers, which processes read
+the files.
+"""
+
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quanet.cli.console import console
 
 if TYPE_CHECKING:
+    from quanet.data.columns import ClassNames
     from quanet.data.periods import Key
+    from quanet.engines.reading_run import EngineChoice
 
 COLUMNS, OUTPUT, HOW = "Columns", "Output", "Method"
 LARGEST_SEED = 2**32 - 1  # that all libraries accept
+READING = "Reading"
 
 
 class OutputFormat(StrEnum):
@@ -317,3 +324,68 @@ def parse_keys(texts: Sequence[str], option: str = "--by") -> "list[Key]":
 def split_names(texts: Sequence[str] | None) -> list[str]:
     """Names of an option that may be repeated or hold several, separated by commas."""
     return [name.strip() for text in texts or [] for name in text.split(",") if name.strip()]
+
+
+def check_class(label: str | None, names: "ClassNames") -> str | None:
+    """The class given with --class, by its name or its label, as answers show it; else a usage error."""
+    from quanet.errors import InvalidSetting
+
+    try:
+        return names.find(label)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--class") from None
+
+
+def check_names(texts: Sequence[str] | None) -> dict[str, str]:
+    """Names of classes given with --names, by label; anything else is a usage error."""
+    from quanet.data.columns import parse_names
+    from quanet.errors import InvalidSetting
+
+    try:
+        return parse_names(split_names(texts))
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--names") from None
+
+
+def name_classes(classes: Any, given: Mapping[str, str], saved: Mapping[str, str] | None = None) -> "ClassNames":
+    """Names of these classes, see `ClassNames.of`; an unknown label is a usage error."""
+    from quanet.data.columns import ClassNames
+    from quanet.errors import InvalidSetting
+
+    try:
+        return ClassNames.of(classes, given, saved)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error), param_hint="--names") from None
+
+
+class EngineName(StrEnum):
+    """Engines (see `quanet.engines`)."""
+
+    local = "local"
+    ray = "ray"
+    spark = "spark"
+
+
+Engine = Annotated[
+    EngineName,
+    typer.Option(
+        help="Where files are read: local processes, the Ray cluster at RAY_ADDRESS, or the Spark cluster at MASTER or "
+        "SPARK_REMOTE. The result is the same.",
+        rich_help_panel=READING,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Number of processes, each on one core; default: one per core, for files that are not small.",
+        rich_help_panel=READING,
+    ),
+]
+
+
+def choose_engine(model: Path, engine: EngineName, workers: int | None) -> "EngineChoice":
+    """The engine given with --engine and --workers. An engine that is not installed raises an error now."""
+    from quanet.engines.reading_run import EngineChoice
+
+    return EngineChoice(model, engine.value, workers).check()

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quanet.cli.class_options import check_class
 from quanet.cli.console import (
     command_settings,
     note,
@@ -16,7 +15,6 @@ from quanet.cli.console import (
     write_answer,
     write_report,
 )
-from quanet.cli.engine_options import Engine, EngineName, Workers, choose_engine
 from quanet.cli.model_folder import load_model, read_files, read_grouped
 from quanet.cli.options import (
     COLUMNS,
@@ -27,6 +25,8 @@ from quanet.cli.options import (
     DateFormat,
     Delimiter,
     Encoding,
+    Engine,
+    EngineName,
     Files,
     Force,
     Level,
@@ -41,9 +41,12 @@ from quanet.cli.options import (
     SkipBadFiles,
     Text,
     Weight,
+    Workers,
+    check_class,
     check_level,
     check_outputs,
     check_state_file,
+    choose_engine,
     choose_format,
     parse_keys,
     split_names,
@@ -51,7 +54,7 @@ from quanet.cli.options import (
 from quanet.errors import brief
 
 if TYPE_CHECKING:
-    from quanet.data.class_names import ClassNames
+    from quanet.data.columns import ClassNames
     from quanet.engines.reading_run import EngineChoice
     from quanet.state.grouped_inputs import GroupedInputs
     from quanet.workflows.group_files import GroupFiles

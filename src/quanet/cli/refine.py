@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from quanet.cli.class_options import check_class
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
 from quanet.cli.label import check_files
 from quanet.cli.model_folder import load_model, read_files
@@ -30,6 +29,7 @@ from quanet.cli.options import (
     Target,
     Text,
     Weight,
+    check_class,
     check_level,
     check_outputs,
     choose_format,

@@ -11,8 +11,7 @@ from quanet.data.columns import check_columns
 from quanet.data.file_names import STDIN, identity_of, shown_name
 from quanet.data.storage import Stamp
 from quanet.data.table_chunks import MAX_ROWS, table_chunks
-from quanet.data.table_headers import Header, check_unchanged
-from quanet.data.table_rows import AUTO, open_rows
+from quanet.data.table_rows import AUTO, Header, check_unchanged, open_rows
 from quanet.errors import BadFile, InvalidData
 
 if TYPE_CHECKING:

@@ -14,8 +14,18 @@ from quanet.data.file_names import STDIN, resolve, shown_name
 from quanet.data.partitions import file_partitions
 from quanet.data.records import PEEKED_ROWS, Cells
 from quanet.data.table_chunks import MAX_ROWS, frame_of, guarded, row_chunks, table_chunks
-from quanet.data.table_headers import Header, check_header, check_unchanged, header_of, read_headers
-from quanet.data.table_rows import AUTO, TableRows, check_delimiter, check_encoding, open_rows
+from quanet.data.table_rows import (
+    AUTO,
+    Header,
+    TableRows,
+    check_delimiter,
+    check_encoding,
+    check_header,
+    check_unchanged,
+    header_of,
+    open_rows,
+    read_headers,
+)
 from quanet.errors import BadFile, Detected, EmptyFile, InvalidData, QuanetWarning
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """Open one table as rows: delimited text, JSON, Parquet, a sheet of a workbook, a table of a database.
 
 Rows are read one at a time, so that a file may be larger than memory. An empty cell is None.
+
+What is known of a table before its rows are read: columns, types, row groups; and whether tables fit together.
 """
 
 import bz2
@@ -10,8 +12,9 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -19,12 +22,24 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
+from quanet.data.addresses import is_address
+from quanet.data.columns import check_columns
 from quanet.data.eval_logs import inspect_archive
-from quanet.data.file_names import DATABASES, STDIN, WITH_PARTS, WORKBOOKS, check_kind, split_address
+from quanet.data.file_names import (
+    DATABASES,
+    STDIN,
+    WITH_PARTS,
+    WORKBOOKS,
+    check_kind,
+    kind_of,
+    shown_name,
+    split_address,
+    stamp_of,
+)
 from quanet.data.parquet_files import ParquetTable
 from quanet.data.read_problems import read_problem
 from quanet.data.records import Cells, PickColumns, json_rows, rows_of_objects
-from quanet.data.storage import StoredFile
+from quanet.data.storage import Stamp, StoredFile
 from quanet.errors import EmptyFile, InvalidData, InvalidSetting, brief
 
 DELIMITERS = ",;\t|"
@@ -36,6 +51,7 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # raised for truncated and invalid archives
 SAMPLE_TEXT = 'a.b. "C"\n,' + "d" * 100  # any text encoding can write it; encodings of domain names cannot
+REQUESTS = 16  # at the same time, for files in object storage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -315,3 +331,93 @@ def _picked(rows: Iterator[list[str]], columns: list[str], wanted: Sequence[str]
         return ((row[place] or None,) for row in rows)
     pick = itemgetter(*places)
     return (tuple([cell or None for cell in pick(row)]) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says of its table.
+
+    Attributes
+    ----------
+    file : its name.
+    columns : their names.
+    types : Arrow types of the columns, by name; empty if the format has none.
+    group_rows : rows of the row groups of a Parquet file; None for other formats.
+    """
+
+    file: str
+    columns: list[str]
+    types: dict[str, Any]
+    group_rows: tuple[int, ...] | None = None
+
+
+def header_of(file: str, opened: TableRows) -> Header:
+    """The header of an open table."""
+    if opened.parquet is None:
+        return Header(file, opened.columns, {})
+    types = dict(zip(opened.columns, opened.parquet.types, strict=True))
+    return Header(file, opened.columns, types, tuple(opened.parquet.group_rows))
+
+
+def read_headers(files: Iterable[str], encoding: str, delimiter: str = AUTO) -> list[Header | InvalidData]:
+    """Headers, or the errors of files that cannot be read; those in object storage are read at the same time."""
+
+    def one(file: str) -> Header | InvalidData:
+        try:
+            with closing(open_rows(file, encoding=encoding, delimiter=delimiter)) as opened:
+                return header_of(file, opened)
+        except InvalidData as error:
+            return error
+
+    names = list(files)
+    if not any(map(is_address, names)):
+        return list(map(one, names))
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        return list(pool.map(one, names))
+
+
+def check_header(header: Header, first: dict[str, Header], columns: Sequence[str]) -> None:
+    """Raise `InvalidData` if a table lacks a column, or has one of another type than the first table with a type.
+
+    Parameters
+    ----------
+    header : of the table.
+    first : the first table that has a type, for every column; completed by this one.
+    columns : wanted columns.
+    """
+    name = shown_name(header.file)
+    check_columns(columns, header.columns, name)
+    for column in columns:
+        found = header.types.get(column)
+        if found is None or _family(found) is None:
+            continue
+        expected = first.setdefault(column, header)
+        if _family(found) != _family(expected.types[column]):
+            raise InvalidData(
+                f"{name}: column {column!r} has the type {found}, but {shown_name(expected.file)} has "
+                f"{expected.types[column]}. Write all files with the same types."
+            )
+
+
+def _family(kind: Any) -> str | None:
+    """Which types fit together; None fits with all."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _family(kind.value_type)
+    if types.is_null(kind):
+        return None
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "date"
+    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return "text" if texts else str(kind)
+
+
+def check_unchanged(file: str, before: Stamp) -> None:
+    """Raise `InvalidData` if a file has changed since `before`. A database may change while it is read."""
+    if file == STDIN or kind_of(split_address(file)[0]) in DATABASES:
+        return
+    if stamp_of(file) != before:
+        raise InvalidData(f"{shown_name(file)} changed while it was read. Run the command again when it is complete.")

@@ -253,7 +253,8 @@ class PACC(_Adjusted):
     Attributes
     ----------
     rates_ : (k, k), the mean posterior of class i (row) over the instances of class j (column). For texts they are
-        those of the final classifier instead of the folds', if the fold gap is known (`quanet.classifiers.fold_gap`).
+        those of the final classifier instead of the folds', if the fold gap is known
+        (`quanet.classifiers.cross_fitting`).
 
     References
     ----------

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import ttest_1samp
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.drift.parts import draw_bags_of_part
+from quanet.drift.scale import draw_bags_of_part
 from quanet.metrics import absolute_error, kullback_leibler_divergence, relative_absolute_error
 from quanet.nn.bag_pools import BagPool
 
@@ -61,7 +61,7 @@ def loses_on_parts(
 ) -> bool:
     """Whether a network has larger errors than its base on left-out parts, in AE, RAE or KLD, on average over parts.
 
-    Parts are rows (m, d) and classes (m,) that differ from the rest of the training data (`quanet.drift.parts`).
+    Parts are rows (m, d) and classes (m,) that differ from the rest of the training data (`quanet.drift.scale`).
     """
     rng = np.random.default_rng(0)
     before, after = np.empty((len(parts), 3)), np.empty((len(parts), 3))

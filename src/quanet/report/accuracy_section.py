@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.report.class_order import focus_first
-from quanet.report.phrases import between, level_text, percent, share_entry
+from quanet.report.phrases import between, focus_first, level_text, percent, share_entry
 from quanet.report.summary import Column, Section, Table, TableEntry
 
 if TYPE_CHECKING:

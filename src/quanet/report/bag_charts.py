@@ -11,10 +11,9 @@ from quanet.report.chart_data import Grid, IntervalRows, Line, Panel
 from quanet.report.charts.canvas import share_ends
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure
-from quanet.report.class_order import focus_first, position_of
 from quanet.report.experiment_curves import ErrorCurve, error_curves, estimate_curves
 from quanet.report.palette import SERIES
-from quanet.report.phrases import level_text, listing, many, percent, points, share_entry
+from quanet.report.phrases import focus_first, level_text, listing, many, percent, points, position_of, share_entry
 from quanet.report.summary import Chart, Column, Table, TableEntry
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import numpy as np
 from quanet.diagnostics.findings import WORTH_A_SENTENCE
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
-from quanet.report.class_order import focus_first, position_of
 from quanet.report.groups import ROWS, group_name
 from quanet.report.judge_audit import anchor_finding, anchor_section, audit_data, difference_section, panel_section
 from quanet.report.judge_errors import (
@@ -21,11 +20,13 @@ from quanet.report.judge_errors import (
 )
 from quanet.report.phrases import (
     class_name,
+    focus_first,
     level_text,
     listing,
     many,
     percent,
     points,
+    position_of,
     reproduction,
     share_entry,
     share_text,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quanet.report.chart_data import IntervalRows
-from quanet.report.class_order import position_of
-from quanet.report.phrases import class_name, level_text, probability, signed, signed_span
+from quanet.report.phrases import class_name, level_text, position_of, probability, signed, signed_span
 from quanet.report.summary import Column, Table, TableEntry
 from quanet.wording import NONE
 

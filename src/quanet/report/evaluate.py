@@ -9,12 +9,12 @@ import numpy as np
 from quanet.report.bag_charts import bag_sizes, bags_data, coverage_chart, estimates_chart, mean_error, shift_chart
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
-from quanet.report.class_order import focus_first
 from quanet.report.coverage_section import coverage_sentence, drift_data, drift_sections
 from quanet.report.phrases import (
     between,
     class_name,
     diagnosis_section,
+    focus_first,
     level_text,
     many,
     percent,

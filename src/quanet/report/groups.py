@@ -9,9 +9,8 @@ import numpy as np
 
 from quanet.diagnostics.findings import WIDE
 from quanet.report.chart_data import Grid, IntervalRows, Line, Panel
-from quanet.report.class_order import focus_first, position_of
 from quanet.report.palette import SERIES
-from quanet.report.phrases import level_text, many, of_weight, percent, share_entry, share_of
+from quanet.report.phrases import focus_first, level_text, many, of_weight, percent, position_of, share_entry, share_of
 from quanet.report.summary import Column, Table, TableEntry
 from quanet.report.time_series import TimeSeries, time_key, time_series
 from quanet.uncertainty.policy import SMALL_BAG

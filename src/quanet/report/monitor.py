@@ -10,7 +10,6 @@ from scipy import stats
 
 from quanet.diagnostics.findings import Finding
 from quanet.errors import InvalidData
-from quanet.report.class_order import position_of
 from quanet.report.monitor_chart import history_chart
 from quanet.report.monitor_data import batch_rows, columns_of, history_figures, monitor_json
 from quanet.report.phrases import (
@@ -21,6 +20,7 @@ from quanet.report.phrases import (
     of_weight,
     percent,
     points,
+    position_of,
     quantity,
     reproduction,
     share_entry,

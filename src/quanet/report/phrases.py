@@ -1,13 +1,20 @@
-"""Recurring parts of reports: cells, facts, the section about checks; and numbers as text, from `quanet.wording`."""
+"""Recurring parts of reports: cells, facts, the section about checks, the class that comes first.
+
+Numbers as text come from `quanet.wording`.
+"""
+
+from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
+from quanet.errors import InvalidSetting
 from quanet.report.summary import Section, TableEntry
 from quanet.wording import between as between
 from quanet.wording import class_name as class_name
@@ -24,6 +31,11 @@ from quanet.wording import signed as signed
 from quanet.wording import signed_span as signed_span
 from quanet.wording import span as span
 from quanet.wording import with_share as with_share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from quanet.arrays import IntArray, LabelArray
 
 PACKAGES = ("quanet", "numpy", "scipy", "scikit-learn", "torch")
 
@@ -125,3 +137,25 @@ def _versions() -> list[tuple[str, str]]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def position_of(classes: LabelArray, focus: Any) -> int | None:
+    """Position of a class; without a name, the second of two classes, and None for more."""
+    if focus is None:
+        return 1 if len(classes) == 2 else None
+    names = [str(name) for name in classes.tolist()]
+    if str(focus) not in names:
+        raise InvalidSetting(f"Unknown class {focus!r}. Choose from {', '.join(map(repr, names))}.")
+    return names.index(str(focus))
+
+
+def focus_first(order: IntArray, classes: LabelArray, focus: Any) -> IntArray:
+    """Positions of classes, that of the class `focus` moved to the front; the same order without a name.
+
+    Examples
+    --------
+    >>> focus_first(np.array([2, 0, 1]), np.array(["bad", "good", "ok"]), "good")
+    array([1, 2, 0])
+    """
+    at = None if focus is None else position_of(classes, focus)
+    return order if at is None else np.array([at, *(c for c in order.tolist() if c != at)])

@@ -10,7 +10,6 @@ from quanet.diagnostics.findings import WORTH_A_SENTENCE
 from quanet.report.accuracy_section import accuracy_sections
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure
-from quanet.report.class_order import focus_first, position_of
 from quanet.report.groups import (
     class_rows,
     group_name,
@@ -26,12 +25,14 @@ from quanet.report.phrases import (
     cautions_of,
     class_name,
     diagnosis_section,
+    focus_first,
     level_text,
     listing,
     many,
     of_weight,
     percent,
     points,
+    position_of,
     quantity,
     reproduction,
     share_entry,

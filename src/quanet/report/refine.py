@@ -11,16 +11,17 @@ from quanet.diagnostics.findings import Finding
 from quanet.report.change_sentences import change_sentence
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
-from quanet.report.class_order import focus_first, position_of
 from quanet.report.diff import TARGETS, difference_section, plain_differences
 from quanet.report.phrases import (
     class_name,
     diagnosis_section,
+    focus_first,
     level_text,
     many,
     percent,
     plain_finding,
     points,
+    position_of,
     reproduction,
     share_entry,
     share_text,

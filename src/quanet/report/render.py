@@ -1,4 +1,7 @@
-"""One answer in every format: text, CSV, JSON, Parquet, Excel, Markdown, HTML, LaTeX. No renderer knows about verbs."""
+"""One answer in every format: text, CSV, JSON, Parquet, Excel, Markdown, HTML, LaTeX. No renderer knows about verbs.
+
+JSON has the figures alone, or all that a report shows; docs/reference/answers.md lists the fields.
+"""
 
 import html
 import io
@@ -8,14 +11,15 @@ from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from quanet import __version__
 from quanet.errors import InvalidSetting, MissingExtra
-from quanet.files import as_utf8, write_whole
-from quanet.report.json_answer import to_json, to_report_json
+from quanet.files import as_utf8, json_text, write_whole
 from quanet.report.markdown import to_markdown
 from quanet.report.palette import DARK, LIGHT
-from quanet.report.summary import Chart, Column, Summary, Table, TableEntry
+from quanet.report.phrases import plain_finding
+from quanet.report.summary import Chart, Column, Section, Summary, Table, TableEntry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +29,8 @@ INTERVAL = re.compile(r"\((\d[\d.,]* to [\d.,]+\u00a0%)\)")
 SOFT = r'<span class="interval">(\1)</span>'  # an interval is less prominent than its estimate
 Pictures = dict[str, dict[str, str]]  # SVG by the name of the chart, see `draw_chart`
 LONG = 60  # rows of a table; longer ones are not printed on paper
+ANSWER_FORMAT = 1  # a new number if a field is removed or changes its meaning
+VERSIONS: dict[str, Any] = {"quanet_answer": ANSWER_FORMAT, "quanet": __version__}
 
 
 def render(summary: Summary, form: str) -> bytes:
@@ -204,6 +210,55 @@ def _environment() -> "Environment":
 def page_template(name: str) -> "Template":
     """A template in this folder."""
     return _environment().get_template(name)
+
+
+def to_json(summary: Summary) -> str:
+    """The answer as JSON."""
+    return json_text(VERSIONS | summary.data())
+
+
+def to_report_json(summary: Summary) -> str:
+    """The whole answer as JSON: sentences and tables as shown, and all figures in full under "data"."""
+    return json_text(_plain_summary(summary))
+
+
+def _plain_summary(summary: Summary) -> dict[str, Any]:
+    return VERSIONS | {
+        "title": summary.title,
+        "answer": summary.answer,
+        "cautions": [plain_finding(finding) for finding in summary.cautions],
+        "facts": dict(summary.facts),
+        "sections": [_plain_section(section) for section in summary.sections],
+        "settings": dict(summary.settings),
+        "data": (summary.figures or summary.data)(),
+    }
+
+
+def _plain_section(section: Section) -> dict[str, Any]:
+    return {
+        "title": section.title,
+        "paragraphs": list(section.paragraphs),
+        "findings": [plain_finding(finding) for finding in section.findings],
+        "charts": [_plain_chart(chart) for chart in section.charts],
+        "tables": [_plain_table(table) for table in section.tables],
+    }
+
+
+def _plain_chart(chart: Chart) -> dict[str, Any]:
+    return {"name": chart.name, "caption": chart.caption, "alt": chart.alt, "table": _plain_table(chart.table)}
+
+
+def _plain_table(table: Table) -> dict[str, Any]:
+    return {
+        "title": table.title,
+        "columns": [": ".join(filter(None, (column.group, column.title))) for column in table.columns],
+        "rows": [[name, *map(_plain_entry, entries)] for name, entries in table.rows],
+        "notes": list(table.notes),
+    }
+
+
+def _plain_entry(entry: TableEntry) -> str:
+    return f"{entry.text}{entry.mark}" + (f" ({entry.detail})" if entry.detail else "")
 
 
 FORMATS: dict[str, Callable[[Summary], str | bytes]] = {

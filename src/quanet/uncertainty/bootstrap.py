@@ -18,9 +18,8 @@ from scipy.stats import norm
 
 from quanet.arrays import FloatArray
 from quanet.bags import Bags
-from quanet.simplex import orders_of_content
+from quanet.simplex import invert, orders_of_content
 from quanet.uncertainty.conformal import Errors, calibrations_of
-from quanet.uncertainty.regions import invert
 from quanet.uncertainty.relearning import Ends, IntervalRequest, Likelihoods, replicates
 
 BATCH = 2**20  # instances drawn at a time

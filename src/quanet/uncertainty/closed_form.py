@@ -3,26 +3,102 @@ r"""Closed-form intervals: the delta method for counting, observed information f
 An interval of counts, or of two classes, is not centred on the estimate. It contains every true prevalence p for which
 the estimate is not too far from p, measured by the variance of the error at p (Wilson 1927). So it can contain 0 and 1,
 unlike :math:`\hat p \pm z \hat\sigma`.
+
+Counted bags: mean scores, adjusted by held-out rates and, for two classes, combined with maximum likelihood.
+
+Detection limits: the smallest share of a class that can be told from 0, computed from what `fit` has held out.
+
+Maximum likelihood ends at exactly 0 when a bag has slightly fewer instances that look like the class than chance gives.
+So 0 is a usual estimate of a class whose share is small, and does not mean that the class is absent. The limit states
+how large a share must be, so that the interval excludes 0 in four bags of five.
+
+Typical bags are made of held-out instances: of every class, those at evenly spaced ranks of its posterior. Bisection
+finds the share t at which the lower end of the interval of such a bag leaves 0. About half of the bags at this share
+have an interval without 0. One bag in five has an estimate that is too small by more than .84 standard deviations:
+
+.. math:: t + \frac{z_{.8}}{z_{level}} (u_t - t), \qquad u_t \text{ the upper end at } t.
+
+`benchmarks/detection_limits.py` compares the limits with how often intervals exclude 0.
 """
 
-from typing import Any
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
+from scipy.stats import norm
 
 from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
 from quanet.base import Quantifier
-from quanet.errors import InvalidSetting
+from quanet.drift.scale import without_drift
+from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.held_out import HeldOut
 from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, is_singular, soft_rates
 from quanet.methods.em import EMQ
-from quanet.simplex import smooth
-from quanet.uncertainty.counted_bags import count_bags
-from quanet.uncertainty.relearning import Ends, IntervalRequest
+from quanet.methods.solvers import maximum_likelihood
+from quanet.simplex import smooth, to_counts
+from quanet.uncertainty.control_variates import ControlledCount
+from quanet.uncertainty.relearning import Ends, IntervalRequest, as_full_fit
 
 FORMULAS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PACC: "posteriors", EMQ: "likelihood"}
 BISECTIONS = 40  # an end is exact to 1e-12
 MAX_PER_CLASS = 2_000  # held-out instances per class from which covariances are computed
 BATCH = 2**20  # numbers in memory at a time
+POWER = 0.8  # probability that an interval excludes 0 at the limit
+CONFORMAL_POWER = 0.9  # instead, for methods whose intervals are conformal: these exclude 0 less often than formulas
+ROWS = 2_000  # of a typical bag, and of a class of the pool that they are drawn from
+FEWEST = 10  # held-out instances of every class; with fewer, the limits are unknown
+MOST_CLASSES = 30  # the work grows with the cube of their number
+BISECTIONS = 9  # of the logarithm of a share between 1 / `ROWS` and 1: exact to 2 %
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedBags:
+    """Counts of b bags.
+
+    Attributes
+    ----------
+    scores : (m, k) of the held-out instances: posteriors, or one-hot rows of predicted labels.
+    rates : (k, k) their means by class.
+    counted : (b, k) mean scores of the bags.
+    control : errors of the adjusted count combined with maximum likelihood; None if that is not possible.
+    adjusted, likely : (b,) adjusted count and maximum likelihood of the second class, if `control` is not None.
+    """
+
+    scores: FloatArray
+    rates: FloatArray
+    counted: FloatArray
+    control: ControlledCount | None
+    adjusted: FloatArray
+    likely: FloatArray
+
+    def centre(self, sizes: IntArray) -> FloatArray:
+        """Adjusted prevalences (b, k) of bags of these sizes (b,), not cut off at 0 and 1."""
+        if self.control is None:
+            return self.counted @ np.linalg.pinv(self.rates).T
+        second = self.control.combine(self.adjusted, self.likely, sizes)
+        return np.stack([1 - second, second], axis=1)
+
+
+def count_bags(request: IntervalRequest, held_out: HeldOut, *, predicted: bool) -> CountedBags:
+    """Count the requested bags: predicted labels or posteriors."""
+    k, bags = held_out.k, request.bags
+    scores, pool = held_out.inputs[:, :k], request.inputs[:, :k]
+    if predicted:
+        scores, pool = np.eye(k)[scores.argmax(axis=1)], np.eye(k)[pool.argmax(axis=1)]
+    counted, likely, adjusted = np.empty((len(bags), k)), np.empty(len(bags)), np.empty(len(bags))
+    for positions, stack in bags.gather(pool):
+        counted[positions] = stack.mean(axis=1)
+    likelihoods, rates = request.likelihoods(), soft_rates(scores, held_out.codes)
+    control = ControlledCount.fit(scores, likelihoods(held_out.inputs), held_out) if k == 2 else None
+    if control is not None:
+        for positions, stack in bags.gather(likelihoods(request.inputs)):
+            likely[positions] = maximum_likelihood(stack, np.full(k, 1 / k))[0][:, 1]
+        false_positive, true_positive = rates[1]
+        adjusted = (counted[:, 1] - false_positive) / (true_positive - false_positive)
+    return CountedBags(scores, rates, counted, control, adjusted, likely)
 
 
 def closed_form_of(quantifier: Quantifier) -> str | None:
@@ -308,3 +384,102 @@ def constrained_inverse(information: FloatArray) -> FloatArray:
     inverse = np.linalg.pinv(information, hermitian=True)
     towards = inverse.sum(axis=2)
     return inverse - towards[:, :, None] * towards[:, None, :] / towards.sum(axis=1)[:, None, None]
+
+
+def detection_limits(quantifier: Quantifier, sizes: Sequence[int], level: float = 0.95) -> FloatArray:
+    """Smallest shares (s, k) that can be told from 0 in bags of these sizes; NaN if unknown, 1 if no share can.
+
+    `Quantifier.detection_limits` describes them. A method without a formula for its intervals gets the limits of
+    maximum likelihood on its posteriors.
+    """
+    quantifier = cast("Quantifier", getattr(quantifier, "quantifier_", quantifier))  # of a search
+    described, k = _with_formula(quantifier), len(quantifier.classes_)
+    if described is None:
+        return np.full((len(sizes), k), np.nan)
+    if quantifier.shrinkage_ == 1:  # every interval is 0 to 1
+        return np.ones((len(sizes), k))
+    bags = _TypicalBags(described, np.tile(np.arange(k), len(sizes)), np.repeat(sizes, k), level)
+    low, high = np.full(len(bags.classes), np.log(1 / ROWS)), np.zeros(len(bags.classes))
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        seen = bags.ends(np.exp(middle))[0] > 0
+        low, high = np.where(seen, low, middle), np.where(seen, middle, high)
+    share = np.exp(high)
+    conformal = described is not as_full_fit(quantifier) or hasattr(quantifier, "corrects_")  # as `choose_kinds` does
+    quantile = norm.ppf(CONFORMAL_POWER if conformal else POWER)
+    unlucky = quantile / norm.ppf((1 + level) / 2) * (bags.ends(share)[1] - share)
+    limits = np.where(high < 0, share + np.maximum(unlucky, 0), 1.0)
+    return np.clip(limits, 1 / bags.sizes, 1).reshape(len(sizes), k)
+
+
+class _TypicalBags:
+    """Bags of held-out instances with a typical estimate, one for each class (b,) and size (b,)."""
+
+    def __init__(self, quantifier: Quantifier, classes: IntArray, sizes: IntArray, level: float) -> None:
+        assert quantifier.held_out_ is not None
+        self.quantifier, self.classes, self.sizes, self.level = quantifier, classes, sizes, level
+        self.held_out = quantifier.held_out_.doubles()
+        parts = []
+        for c, members in enumerate(self.held_out.by_class()):
+            ranked = members[np.argsort(self.held_out.inputs[members, c], kind="stable")]
+            parts.append(ranked[_evenly(len(ranked), min(len(ranked), ROWS))])
+        self.inputs = self.held_out.inputs[np.concatenate(parts)]
+        self.members = np.split(np.arange(len(self.inputs)), np.cumsum([len(part) for part in parts])[:-1])
+
+    def ends(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends (b,) of the intervals of the classes, if each has this share (b,) in its bag."""
+        bags = Bags(self._rows(shares))
+        request = IntervalRequest(
+            quantifier=self.quantifier,
+            inputs=self.inputs,
+            bags=bags,
+            positions=np.arange(len(bags)),
+            estimate=self.quantifier.aggregate_bags(self.quantifier.rows(self.inputs), bags),
+            sizes=self.sizes,  # all bags have `ROWS` rows, and count as many as these
+            held_out=self.held_out,
+            level=self.level,
+            target_is_bag=True,
+            resamples=None,
+            seed=0,
+            held_out_from_fit=True,
+        )
+        lower, upper, _ = closed_form_intervals(request)
+        at = np.arange(len(bags)), self.classes
+        return lower[at], upper[at]
+
+    def _rows(self, shares: FloatArray) -> IntArray:
+        """Positions (b, `ROWS`) in the inputs; the other classes have their training proportions."""
+        at = np.arange(len(self.classes)), self.classes
+        truth = np.tile(self.held_out.counts.astype(float), (len(self.classes), 1))
+        truth[at] = 0
+        truth *= ((1 - shares) / truth.sum(axis=1))[:, None]
+        truth[at] = shares
+        bags = (zip(self.members, row, strict=True) for row in to_counts(truth, ROWS).tolist())
+        return np.stack([np.concatenate([part[_evenly(len(part), n)] for part, n in bag]) for bag in bags])
+
+
+def _with_formula(quantifier: Quantifier) -> Quantifier | None:
+    """The quantifier as a full fit, or maximum likelihood on its posteriors; None without enough held-out ones."""
+    held_out = quantifier.held_out_
+    few = held_out is None or held_out.distinct.min() < FEWEST
+    if few or not quantifier.reads_posteriors or len(quantifier.classes_) > MOST_CLASSES:
+        return None
+    described = as_full_fit(quantifier)
+    if closed_form_of(described) is not None:
+        return described
+    assert described.held_out_ is not None
+    held = described.held_out_.doubles()
+    with warnings.catch_warnings(), without_drift():
+        warnings.simplefilter("ignore", QuanetWarning)  # fit has already warned
+        return EMQ("precomputed").fit(held.inputs[:, : held.k], quantifier.classes_[held.codes])
+
+
+def _evenly(n: int, wanted: int) -> IntArray:
+    """So many of n ranks, evenly spaced: the middles of as many equal parts.
+
+    Examples
+    --------
+    >>> _evenly(10, 2), _evenly(2, 3)
+    (array([2, 7]), array([0, 1, 1]))
+    """
+    return ((np.arange(wanted) + 0.5) * n / wanted).astype(np.intp)

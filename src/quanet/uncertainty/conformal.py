@@ -21,8 +21,7 @@ from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.held_out import HeldOut
 from quanet.progress import Pace
-from quanet.simplex import draw_bags, to_counts
-from quanet.uncertainty.regions import invert, share_grid
+from quanet.simplex import draw_bags, invert, share_grid, to_counts
 from quanet.uncertainty.relearning import LOCK, Ends, IntervalRequest, cached, replicates
 
 GRID_POINTS = 41  # true prevalences of a class at which bags are drawn, denser near 0 and 1

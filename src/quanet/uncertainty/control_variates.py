@@ -25,8 +25,7 @@ from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.held_out import HeldOut
 from quanet.methods.counting import is_singular, soft_rates
-from quanet.simplex import draw_bags, to_counts
-from quanet.uncertainty.regions import invert, share_grid
+from quanet.simplex import draw_bags, invert, share_grid, to_counts
 from quanet.uncertainty.relearning import Likelihoods
 
 BAGS = 1000  # simulated bags that the weight is estimated from

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9
 MIN_VARIANCE = 1e-12  # added to a region's variance, so that a region is never a single point
 DIRECTIONS = 512  # in which the width of a region is measured if no formula exists
-SEARCH_POINTS = 4001  # prevalences at which the ends of an interval are searched
 KINDS_OF_REGION = ("box", "ellipse", "clr")
 
 
@@ -260,35 +259,3 @@ class LogRatioEllipse(Ellipse):
 
 def _distance(offsets: FloatArray, spread: FloatArray) -> FloatArray:
     return (offsets * np.linalg.solve(spread, offsets[..., None])[..., 0]).sum(axis=-1)
-
-
-def share_grid(points: int) -> FloatArray:
-    """Prevalences from 0 to 1, denser near 0 and 1: (points,)."""
-    return np.sin(np.linspace(0, np.pi / 2, points)) ** 2
-
-
-def invert(
-    estimate: FloatArray, shares: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest true prevalence that is compatible with each estimate (b,).
-
-    A true prevalence is compatible if the error of the estimate lies in the range that is usual there.
-
-    Parameters
-    ----------
-    estimate : (b,) estimates of one class.
-    shares : (g,) true prevalences, ascending.
-    low, high : (g,) range of the usual errors at each of them.
-
-    Examples
-    --------
-    >>> invert(np.array([0.0, 0.5]), np.array([0.0, 1.0]), np.array([-0.1, -0.1]), np.array([0.1, 0.1]))
-    (array([0. , 0.4]), array([0.1, 0.6]))
-    """
-    fine = share_grid(SEARCH_POINTS)
-    # Estimates increase with the true prevalence. Where noise contradicts this, the wider interval is used.
-    highest = np.maximum.accumulate(fine + np.interp(fine, shares, high))
-    lowest = np.minimum.accumulate((fine + np.interp(fine, shares, low))[::-1])[::-1]
-    lower = fine[np.minimum(np.searchsorted(highest, estimate - 1e-12), SEARCH_POINTS - 1)]
-    upper = fine[np.maximum(np.searchsorted(lowest, estimate + 1e-12, side="right") - 1, 0)]
-    return lower, upper

@@ -21,8 +21,7 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.classifiers.calibration import calibrate
-from quanet.classifiers.cross_fitting import check_labels
-from quanet.classifiers.fold_gap import close_fold_gap
+from quanet.classifiers.cross_fitting import check_labels, close_fold_gap
 from quanet.data.duplicates import find_distinct
 from quanet.data.instances import Inputs
 from quanet.errors import QuanetWarning

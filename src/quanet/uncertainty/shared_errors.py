@@ -35,9 +35,14 @@ from quanet.data.instances import Inputs
 from quanet.errors import QuanetWarning
 from quanet.held_out import HeldOut
 from quanet.simplex import smooth
-from quanet.uncertainty.closed_form import closed_form_of, constrained_inverse, evenly_spaced, likelihoods_of
+from quanet.uncertainty.closed_form import (
+    closed_form_of,
+    constrained_inverse,
+    count_bags,
+    evenly_spaced,
+    likelihoods_of,
+)
 from quanet.uncertainty.conformal import calibrations_of
-from quanet.uncertainty.counted_bags import count_bags
 from quanet.uncertainty.evidence import BagEvidence
 from quanet.uncertainty.intervals import COMBINED_KINDS, with_control_variates
 from quanet.uncertainty.policy import choose_kinds

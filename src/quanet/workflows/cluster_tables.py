@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from quanet.base import Quantifier
 from quanet.data.arrow_cells import cells_of
-from quanet.data.class_names import ClassNames
-from quanet.data.columns import check_columns
+from quanet.data.columns import ClassNames, check_columns
 from quanet.data.decimals import comma_styles, report_style
 from quanet.data.periods import check_date_format, parse_key
 from quanet.data.records import PEEKED_ROWS

@@ -13,7 +13,7 @@ import numpy as np
 import quanet
 from quanet.base import Quantifier
 from quanet.catalogue.build import make, prepare
-from quanet.data.class_names import ClassNames
+from quanet.data.columns import ClassNames
 from quanet.data.duplicates import RowOrder, hash_training_texts
 from quanet.data.instances import InputColumns
 from quanet.drift.scale import root_mean_square

@@ -22,7 +22,7 @@ from quanet.workflows.labelled import settle_labels
 if TYPE_CHECKING:
     import pandas as pd
 
-    from quanet.data.class_names import ClassNames
+    from quanet.data.columns import ClassNames
     from quanet.data.streams import TableSource
     from quanet.state.batch_reader import BatchReader
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import LabelArray
-from quanet.data.class_names import as_labels_written
 from quanet.data.columns import (
     FoundColumn,
     UnclearColumn,
     as_labels,
+    as_labels_written,
     check_columns,
     find_label,
     find_text,

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from quanet.base import Quantifier
-from quanet.data.class_names import ClassNames
-from quanet.data.columns import UnclearColumn, check_columns, find_text
+from quanet.data.columns import ClassNames, UnclearColumn, check_columns, find_text
 from quanet.data.instances import InputColumns
 from quanet.errors import Detected, InvalidModel
 from quanet.persist import load as folders

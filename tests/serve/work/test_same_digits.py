@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from quanet.report.json_answer import VERSIONS
+from quanet.report.render import VERSIONS
 from quanet.serve.store.label_queue import give_label, labels, next_item, plans, skip_item
 from quanet.serve.store.projects import project, set_model
 from quanet.serve.store.uploads import list_batches

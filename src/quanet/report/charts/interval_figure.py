@@ -9,8 +9,7 @@ import numpy as np
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.canvas import WIDTH
 from quanet.report.charts.interval_rows import rows_figure
-from quanet.report.class_order import position_of
-from quanet.report.phrases import level_text, percent
+from quanet.report.phrases import level_text, percent, position_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from quanet.base import Quantifier
-from quanet.data.class_names import ClassNames
+from quanet.data.columns import ClassNames
 from quanet.data.streams import TableSource
 from quanet.files import json_ready
 from quanet.progress import TITLES, TRAINING_PARTS, listening, part_done

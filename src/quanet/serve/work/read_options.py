@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quanet.data.class_names import parse_names
+from quanet.data.columns import parse_names
 from quanet.data.periods import Key, parse_key
 
 MODEL = "model"  # the folder of the model in answers and commands; the download has this name
