@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from quanet import TextClassifier, WordBags, save
 from quanet.classifiers import characters as room
-from quanet.classifiers import derived as shelf
+from quanet.classifiers import terms as shelf
 from quanet.classifiers.characters import characters
 from quanet.classifiers.logistic import scores
 from quanet.classifiers.terms import Terms, derived, project_terms

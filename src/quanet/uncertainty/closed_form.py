@@ -51,7 +51,7 @@ CONFORMAL_POWER = 0.9  # instead, for methods whose intervals are conformal: the
 ROWS = 2_000  # of a typical bag, and of a class of the pool that they are drawn from
 FEWEST = 10  # held-out instances of every class; with fewer, the limits are unknown
 MOST_CLASSES = 30  # the work grows with the cube of their number
-BISECTIONS = 9  # of the logarithm of a share between 1 / `ROWS` and 1: exact to 2 %
+LIMIT_STEPS = 9  # bisections of the logarithm of a share between 1 / `ROWS` and 1: exact to 2 %
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -400,7 +400,7 @@ def detection_limits(quantifier: Quantifier, sizes: Sequence[int], level: float 
         return np.ones((len(sizes), k))
     bags = _TypicalBags(described, np.tile(np.arange(k), len(sizes)), np.repeat(sizes, k), level)
     low, high = np.full(len(bags.classes), np.log(1 / ROWS)), np.zeros(len(bags.classes))
-    for _ in range(BISECTIONS):
+    for _ in range(LIMIT_STEPS):
         middle = (low + high) / 2
         seen = bags.ends(np.exp(middle))[0] > 0
         low, high = np.where(seen, low, middle), np.where(seen, middle, high)

@@ -213,10 +213,10 @@ def test_pages_can_be_read_and_used_without_a_script(visit, story):
     page.goto(f"{story['project']}/settings")
     page.fill("#field-name", "lamp reviews, renamed")
     page.click("button:has-text('Save')")
-    assert "Saved." in page.content()
+    page.get_by_text("Saved.").wait_for()
     page.goto(f"{story['project']}/batches/{story['batch']}/label")
     page.click("button:has-text('Undo')")  # nothing of this visitor: said, not hidden
-    assert "There is nothing to undo." in page.content()
+    page.get_by_text("There is nothing to undo.").wait_for()
 
 
 def test_a_page_that_does_not_exist_says_so(browser, address):
