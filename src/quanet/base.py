@@ -78,7 +78,8 @@ class Quantifier(BaseEstimator, ABC):
         """Learn from labelled instances, and learn the drift scale (`quanet.drift.scale`).
 
         The order of the instances does not matter: they are first put into an order given by a hash of their content,
-        from which folds and pools are drawn. Only a splitter passed as `cv` gets them as they are.
+        from which folds and pools are drawn. A splitter passed as `cv` gets them as they are, and so does every method
+        if they are neither texts nor a table or matrix, since they have no hash then.
 
         Parameters
         ----------

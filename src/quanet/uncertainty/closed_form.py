@@ -46,12 +46,14 @@ FORMULAS: dict[type, str] = {CC: "labels", ACC: "labels", PCC: "posteriors", PAC
 BISECTIONS = 40  # an end is exact to 1e-12
 MAX_PER_CLASS = 2_000  # held-out instances per class from which covariances are computed
 BATCH = 2**20  # numbers in memory at a time
-POWER = 0.8  # probability that an interval excludes 0 at the limit
-CONFORMAL_POWER = 0.9  # instead, for methods whose intervals are conformal: these exclude 0 less often than formulas
-ROWS = 2_000  # of a typical bag, and of a class of the pool that they are drawn from
-FEWEST = 10  # held-out instances of every class; with fewer, the limits are unknown
-MOST_CLASSES = 30  # the work grows with the cube of their number
-LIMIT_STEPS = 9  # bisections of the logarithm of a share between 1 / `ROWS` and 1: exact to 2 %
+LIMIT_POWER = 0.8  # probability that an interval excludes 0 at the limit
+LIMIT_POWER_CONFORMAL = (
+    0.9  # instead, for methods whose intervals are conformal: these exclude 0 less often than formulas
+)
+LIMIT_ROWS = 2_000  # of a typical bag, and of a class of the pool that they are drawn from
+LIMIT_FEWEST = 10  # held-out instances of every class; with fewer, the limits are unknown
+LIMIT_CLASSES = 30  # the work grows with the cube of their number
+LIMIT_STEPS = 9  # bisections of the logarithm of a share between 1 / `LIMIT_ROWS` and 1: exact to 2 %
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -399,14 +401,14 @@ def detection_limits(quantifier: Quantifier, sizes: Sequence[int], level: float 
     if quantifier.shrinkage_ == 1:  # every interval is 0 to 1
         return np.ones((len(sizes), k))
     bags = _TypicalBags(described, np.tile(np.arange(k), len(sizes)), np.repeat(sizes, k), level)
-    low, high = np.full(len(bags.classes), np.log(1 / ROWS)), np.zeros(len(bags.classes))
+    low, high = np.full(len(bags.classes), np.log(1 / LIMIT_ROWS)), np.zeros(len(bags.classes))
     for _ in range(LIMIT_STEPS):
         middle = (low + high) / 2
         seen = bags.ends(np.exp(middle))[0] > 0
         low, high = np.where(seen, low, middle), np.where(seen, middle, high)
     share = np.exp(high)
     conformal = described is not as_full_fit(quantifier) or hasattr(quantifier, "corrects_")  # as `choose_kinds` does
-    quantile = norm.ppf(CONFORMAL_POWER if conformal else POWER)
+    quantile = norm.ppf(LIMIT_POWER_CONFORMAL if conformal else LIMIT_POWER)
     unlucky = quantile / norm.ppf((1 + level) / 2) * (bags.ends(share)[1] - share)
     limits = np.where(high < 0, share + np.maximum(unlucky, 0), 1.0)
     return np.clip(limits, 1 / bags.sizes, 1).reshape(len(sizes), k)
@@ -422,7 +424,7 @@ class _TypicalBags:
         parts = []
         for c, members in enumerate(self.held_out.by_class()):
             ranked = members[np.argsort(self.held_out.inputs[members, c], kind="stable")]
-            parts.append(ranked[_evenly(len(ranked), min(len(ranked), ROWS))])
+            parts.append(ranked[_evenly(len(ranked), min(len(ranked), LIMIT_ROWS))])
         self.inputs = self.held_out.inputs[np.concatenate(parts)]
         self.members = np.split(np.arange(len(self.inputs)), np.cumsum([len(part) for part in parts])[:-1])
 
@@ -435,7 +437,7 @@ class _TypicalBags:
             bags=bags,
             positions=np.arange(len(bags)),
             estimate=self.quantifier.aggregate_bags(self.quantifier.rows(self.inputs), bags),
-            sizes=self.sizes,  # all bags have `ROWS` rows, and count as many as these
+            sizes=self.sizes,  # all bags have `LIMIT_ROWS` rows, and count as many as these
             held_out=self.held_out,
             level=self.level,
             target_is_bag=True,
@@ -448,21 +450,21 @@ class _TypicalBags:
         return lower[at], upper[at]
 
     def _rows(self, shares: FloatArray) -> IntArray:
-        """Positions (b, `ROWS`) in the inputs; the other classes have their training proportions."""
+        """Positions (b, `LIMIT_ROWS`) in the inputs; the other classes have their training proportions."""
         at = np.arange(len(self.classes)), self.classes
         truth = np.tile(self.held_out.counts.astype(float), (len(self.classes), 1))
         truth[at] = 0
         truth *= ((1 - shares) / truth.sum(axis=1))[:, None]
         truth[at] = shares
-        bags = (zip(self.members, row, strict=True) for row in to_counts(truth, ROWS).tolist())
+        bags = (zip(self.members, row, strict=True) for row in to_counts(truth, LIMIT_ROWS).tolist())
         return np.stack([np.concatenate([part[_evenly(len(part), n)] for part, n in bag]) for bag in bags])
 
 
 def _with_formula(quantifier: Quantifier) -> Quantifier | None:
     """The quantifier as a full fit, or maximum likelihood on its posteriors; None without enough held-out ones."""
     held_out = quantifier.held_out_
-    few = held_out is None or held_out.distinct.min() < FEWEST
-    if few or not quantifier.reads_posteriors or len(quantifier.classes_) > MOST_CLASSES:
+    few = held_out is None or held_out.distinct.min() < LIMIT_FEWEST
+    if few or not quantifier.reads_posteriors or len(quantifier.classes_) > LIMIT_CLASSES:
         return None
     described = as_full_fit(quantifier)
     if closed_form_of(described) is not None:
