@@ -69,7 +69,7 @@ def test_measuring_the_gap_leaves_the_posteriors_unchanged(words):
     classes, codes = np.unique(labels, return_inverse=True)
     found = cross_fit_with_gap(TextClassifier(views=["words"]), texts, codes, classes, cv=5)
     _, plain, held = cross_fit(TextClassifier(views=["words"]), texts, codes, classes, cv=5)
-    np.testing.assert_allclose(found.posteriors, plain, atol=1e-3)  # the solver may need one more pass
+    np.testing.assert_allclose(found.posteriors, plain, atol=5e-4)  # folds are solved together, up to a tolerance
     np.testing.assert_array_equal(found.positions, held)
     assert found.fold_gap.shape == (2, 3)
     assert found.fold_gap[0, 0] > 0  # more confident of the class that it is

@@ -58,12 +58,17 @@ def test_copies_do_not_narrow_an_interval(name, target):
 
 @pytest.mark.parametrize("method", ["closed", "conformal", "bootstrap", "bayes"])
 def test_every_kind_of_interval_and_repeated_row_numbers(method):
-    options = {"drift": False, "method": method}
-    once = fitted("PACC").predict_interval_bags(POOL, Bags([np.arange(100)]), **options)
-    twice = fitted("PACC").predict_interval_bags(POOL, Bags([np.tile(np.arange(100), 2)]), **options)
-    half = fitted("PACC").predict_interval_bags(POOL, Bags([np.arange(200)]), **options)
-    assert twice.width[0, 0] == pytest.approx(once.width[0, 0], rel=0.1)
-    assert half.width[0, 0] < 0.9 * twice.width[0, 0]
+    rows = np.arange(100), np.tile(np.arange(100), 2), np.arange(200)
+    widths = [  # of three seeds, because some kinds draw at random
+        [
+            fitted("PACC").predict_interval_bags(POOL, Bags([bag]), drift=False, method=method, rng=seed).width[0, 0]
+            for bag in rows
+        ]
+        for seed in range(3)
+    ]
+    once, twice, half = np.mean(widths, axis=0)
+    assert twice == pytest.approx(once, rel=0.05)
+    assert half < 0.8 * twice
 
 
 def test_a_few_copies_are_not_worth_a_note():
