@@ -204,7 +204,7 @@ def methods(desk: Desk) -> None:
             desk.call(f"evaluate {model} test{k}.csv --repeats 20 --bag-size 30 --protocol upp")
             desk.call(f"info {model} --json")
     tiny = "--set max_epochs=1 --set cv=2 --device cpu"
-    desk.call(f"fit words.csv --text review --label sentiment --method QuaNet {tiny} -o net")
+    desk.call(f"fit words.csv --text review --label sentiment --method DeepSets {tiny} -o net")
     desk.call("predict net new.csv --by date:month --report net.html")
     desk.call("evaluate net new.csv --label sentiment --protocol upp --repeats 20 --bag-size 20")
     desk.call("fit train3.csv --label sold --features x0 --method DyS -o wrong")

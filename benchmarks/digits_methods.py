@@ -75,8 +75,8 @@ TWO = [
 TWO += [q.T50(), q.MAX(), q.X(), q.TAC(), q.TAC(threshold=0.3), q.MS(), q.MS2(), q.MS(cv=0.4), q.MS(positive="b")]
 ORDERED = [q.OACC(), q.OACC(strength=0.1), q.OPACC(), q.OEMQ(), q.ODMy(), q.ODMy(bins=(4, 6), strength=1.0)]
 ORDERED += [q.FrankHall(q.PACC()), q.FrankHall(q.CC()), q.RUN(tau=10.0), q.Tikhonov(tau=0.1)]
-NETWORKS = [q.QuaNet(cv=3, max_epochs=2, **TINY)]  # without the paper's network: minutes for an epoch
-NETWORKS += [q.QuaNet(GaussianNB(), cv=0.4, max_epochs=2, **TINY), q.DeepSets(cv=3, max_epochs=2, features=8, **TINY)]
+NETWORKS = [q.QuaNet(cv=3), q.QuaNet(GaussianNB(), cv=0.4)]  # without the paper's network: minutes for an epoch
+NETWORKS += [q.DeepSets(cv=3, max_epochs=2, features=8, **TINY)]
 NETWORKS += [
     q.DeepSets(cv=3, max_epochs=1, pooling="max", loss="ae", **TINY),
     q.GMNet(cv=3, max_epochs=2, gaussians=8, **TINY),
@@ -105,5 +105,5 @@ TEXTS += [
 TEXTS += [q.EMQ(q.StackedClassifier([SMALL_TEXT, q.TextClassifier(1.0, views=("words",), embedding_size=4)]), cv=2)]
 TEXTS += [
     q.AutoQuantifier([q.CC(), q.EMQ()], [SMALL_TEXT], protocol=FEW),
-    q.QuaNet(SMALL_TEXT, cv=2, max_epochs=1, **TINY),
+    q.QuaNet(SMALL_TEXT, cv=2),
 ]

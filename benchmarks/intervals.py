@@ -72,16 +72,14 @@ def quantifiers(rows: Any) -> dict[str, tuple[Any, Any]]:
 
     from quanet import EMQ, PACC, QuaNet
 
-    both, test = (np.hstack([rows[f"{part}posteriors"], rows[f"{part}embedding"]]) for part in ("", "test_"))
     found = {
         "EMQ": (EMQ("precomputed").fit(rows["posteriors"], rows["codes"]), rows["test_posteriors"]),
         "PACC": (PACC("precomputed").fit(rows["posteriors"], rows["codes"]), rows["test_posteriors"]),
-        "QuaNet": (QuaNet("precomputed", random_state=0).fit(both, rows["codes"]), test),
+        "QuaNet": (QuaNet("precomputed").fit(rows["posteriors"], rows["codes"]), rows["test_posteriors"]),
     }
-    # What fit keeps where it is given texts; beside a reader QuaNet keeps none.
+    # What fit keeps where it is given texts.
     for quantifier, _ in found.values():
-        if getattr(getattr(quantifier, "rows_", None), "reader", None) is None:
-            quantifier.held_out_ = replace(quantifier.held_out_, fold_gap=rows["fold_gap"])
+        quantifier.held_out_ = replace(quantifier.held_out_, fold_gap=rows["fold_gap"])
     return found
 
 
@@ -117,7 +115,6 @@ def measure(path: Path) -> dict[str, Any]:
                     "bias": float((found.estimate - truth)[:, 1].mean()),
                     "error": float(np.abs(found.estimate - truth).mean()),
                     "seconds": seconds,
-                    "corrects": bool(getattr(quantifier, "corrects_", False)),
                 }
             )
             print(path.stem, cells[-1], flush=True)
@@ -157,8 +154,7 @@ def table(runs: list[dict[str, Any]], speed: dict[str, Any] | None) -> str:
                 f"{cell['width'] / run['limit']:.2f} | {cell['error']:.4f} | {cell['bias']:+.4f} | "
                 f"{cell['seconds']:.1f} |"
             )
-        used = any(cell["corrects"] for cell in run["cells"])
-        lines += ["", f"QuaNet's network {'corrects' if used else 'does not correct'} its base here.", ""]
+        lines += [""]
     if speed:
         lines += [
             "## Speed",

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from quanet import QuaNet
 from quanet.nn.bag_pools import BagPool
+from quanet.nn.paper import PaperQuaNet
 from quanet.simplex import encode
 
 
-class SelectedOnTest(QuaNet):
+class SelectedOnTest(PaperQuaNet):
     """Like `QuaNet.paper`, but early stopping and the choice of weights use bags of the test set."""
 
     def fit(self, X: Any, y: ArrayLike, *, leaked: tuple[Any, ArrayLike]) -> Self:  # type: ignore[override]

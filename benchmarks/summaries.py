@@ -38,7 +38,6 @@ from quanet.uncertainty.closed_form import closed_form_of
 GROUPS = (1, 1000, 100_000)  # whose default caps are measured
 CLASSES = (2, 3, 5, 10)
 WORLDS = ((1.5, 1.0), (3.0, 0.5))  # distance of the classes, and what log posteriors are divided by
-NETWORK = "QuaNet, network used"
 SLOW = ("Ensemble", "KDEyHD")  # minutes for a bag of three classes
 OTHERS: dict[str, Any] = {  # what cannot be called with posteriors alone
     "FrankHall": lambda: quanet.FrankHall(quanet.EMQ("precomputed")),
@@ -46,7 +45,6 @@ OTHERS: dict[str, Any] = {  # what cannot be called with posteriors alone
     "OneVsRest": lambda: quanet.OneVsRest(quanet.DyS("precomputed")),
     "Ensemble": lambda: quanet.Ensemble(quanet.EMQ("precomputed")),
     "MatchingX": lambda: quanet.MatchingX(representation=quanet.Histogram(10, span=None)),
-    NETWORK: lambda: quanet.QuaNet("precomputed", max_epochs=8, device="cpu", random_state=0),
 }
 OF_FIVE = ("EMQ", "PACC", "KDEyML", "KDEyCS", "DMy", "CvMy", "Friedman", "FrankHall", "HistNetQ")  # that are measured
 OF_TEN = ("EMQ", "PACC", "KDEyCS", "DMy")
@@ -67,7 +65,7 @@ def prevalences(k: int) -> dict[str, np.ndarray]:
 def methods_of(k: int, names: list[str]) -> dict[str, str]:
     """The methods for k classes and what they read; all of them if no names are given."""
     listed = quanet.list_methods()
-    needs = dict(zip(listed["name"], listed["needs"], strict=True)) | {NETWORK: "embeddings"}
+    needs = dict(zip(listed["name"], listed["needs"], strict=True))
     two = set(listed["name"][listed["classes"] == "two"])
     every = [name for name in needs if name not in (*NO_ROWS, *SLOW)]
     return {name: needs[name] for name in names or every if k == 2 or name not in two}
@@ -88,8 +86,6 @@ class World:
                 given = () if needs == "features" else ("precomputed",)
                 made = OTHERS[name]() if name in OTHERS else getattr(quanet, name)(*given)
                 self.fitted[name] = made.fit(self.instances(X, needs), y)
-                if name == NETWORK:
-                    made.corrects_ = True  # though its guard finds no gain
 
     def instances(self, X: np.ndarray, needs: str) -> np.ndarray:
         """What a method reads: features, posteriors, or posteriors and an embedding; these not calibrated."""
@@ -172,7 +168,6 @@ def caps_of(quantifier: Any, read: np.ndarray, given: argparse.Namespace) -> dic
         smooth=closed_form_of(quantifier) is not None,
         own=kind,
         own_columns=own.shape[1],
-        pooled=getattr(quantifier, "pools_rows", False),
     )
     caps = {f"{groups:,} group{'s' * (groups > 1)}": layout.most_rows(groups) for groups in given.groups}
     least = min(caps.values())  # of caps that hardly differ, the smallest is measured
@@ -274,10 +269,6 @@ for samples, which are kept of more classes, of features and of embeddings. Bags
 
 {errors}
 
-*{network}*: the network is used though its guard finds no gain; posteriors are flattened on purpose, so that there is
-something to correct. FrankHall has EMQ as members, OneVsRest has DyS, Median has DMy, MatchingX a histogram of 10 bins.
-A dash: not measured, or not for so many classes. Left out: {left_out}.
-
 ## Coverage
 
 95 % intervals (without drift, which is absent) of bags of {bag_rows:,} rows at prevalences uniform on the simplex, from
@@ -291,8 +282,8 @@ are of the same bags, so their difference is more precise.
 COMMANDS = (
     "--classes 2 --groups 100000 --trainings 0",
     "--classes 3 --groups 100000 --trainings 0 --rows 100000 --unweighted",
-    f"--classes 5 --groups 100000 --trainings 0 --rows 100000 --unweighted --methods {' '.join(OF_FIVE)} '{NETWORK}'",
-    f"--classes 10 --groups 100000 --trainings 0 --rows 100000 --unweighted --methods {' '.join(OF_TEN)} '{NETWORK}'",
+    f"--classes 5 --groups 100000 --trainings 0 --rows 100000 --unweighted --methods {' '.join(OF_FIVE)}",
+    f"--classes 10 --groups 100000 --trainings 0 --rows 100000 --unweighted --methods {' '.join(OF_TEN)}",
     "--classes 2 3 5 10 --only-coverage --methods EMQ PACC --trainings 200",
     "--trainings 200 --only-raw -o benchmarks/results/summaries.md",
 )
@@ -324,7 +315,6 @@ def table(lines: list[dict[str, Any]], given: argparse.Namespace) -> str:
         versions=", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn")),
         errors="\n".join(shown),
         note=given.note,
-        network=NETWORK,
         left_out=", ".join((*NO_ROWS, *SLOW)),
         bag_rows=given.bag_rows,
         bag_cap=given.bag_cap,

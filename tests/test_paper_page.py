@@ -49,15 +49,16 @@ def test_functions_are_where_the_page_says():
 
 def test_the_network_has_the_sizes_of_the_paper():
     from quanet.nn.networks import PaperNetwork, TextLSTM
-    from quanet.nn.recipes import RECIPES
+    from quanet.nn.paper import RECIPE
+    from quanet.nn.row_maker import HELD_OUT
 
     network = PaperNetwork(101)
     assert (network.lstm.hidden_size, network.lstm.bidirectional) == (64, True)
     dense = [layer for layer in network.head if hasattr(layer, "in_features")]
     assert [(layer.in_features, layer.out_features) for layer in dense] == [(136, 1024), (1024, 512), (512, 2)]
-    recipe, settings = RECIPES["paper"], quanet.QuaNet.paper().get_params()
-    assert (recipe.bags, recipe.sizes, recipe.batches, recipe.lr) == (100, (500, 500), 100, 1e-4)
-    assert (settings["max_epochs"] * recipe.batches, settings["patience"], settings["cv"]) == (20_000, 20, 0.4)
+    settings = quanet.QuaNet.paper().get_params()
+    assert (RECIPE.bags, RECIPE.sizes, RECIPE.batches, RECIPE.lr) == (100, (500, 500), 100, 1e-4)
+    assert (settings["max_epochs"] * RECIPE.batches, settings["patience"], HELD_OUT) == (20_000, 20, 0.4)
     text = TextLSTM(10, 2)
     assert (text.words.embedding_dim, text.lstm.hidden_size, text.embed[0].out_features) == (100, 128, 1024)
     assert text.embed[3].out_features == 100

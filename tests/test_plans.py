@@ -40,8 +40,8 @@ def test_the_modern_plan_can_be_read():
 
 def test_the_variant_that_peeks_selects_on_bags_of_test_rows_and_the_papers_does_not(monkeypatch):
     monkeypatch.syspath_prepend(str(PLANS))
-    from quanet.nn import correction
-    from quanet.nn.recipes import Epoch
+    from quanet.nn import paper
+    from quanet.nn.loop import Epoch
     from selected_on_test import SelectedOnTest
 
     seen = {}
@@ -50,14 +50,14 @@ def test_the_variant_that_peeks_selects_on_bags_of_test_rows_and_the_papers_does
         seen[name] = [batch[-1].shape[0] for batch in valid], valid[0][0]
         yield Epoch(0, 0.0, 0.0, True)
 
-    monkeypatch.setattr(correction, "train", train)
+    monkeypatch.setattr(paper, "train", train)
     X, y = quanet.Gaussians().draw([0.5, 0.5], 200, rng=0)
     posteriors = quanet.Gaussians().posteriors(X, [0.5, 0.5])
     test = posteriors[::-1] * [0.5, 1.5] / (posteriors[::-1] * [0.5, 1.5]).sum(axis=1, keepdims=True)
     for leaked in ({}, {"leaked": (test, y[::-1])}):
         name = "peeks" if leaked else "honest"
-        kind = SelectedOnTest if leaked else quanet.QuaNet
-        fitted = kind.paper("precomputed", device="cpu", random_state=0).fit(posteriors, y, **leaked)
+        kind = SelectedOnTest if leaked else quanet.QuaNet.paper
+        fitted = kind("precomputed", device="cpu", random_state=0).fit(posteriors, y, **leaked)
         assert not hasattr(fitted, "_leaked")
     assert seen["honest"][0] == seen["peeks"][0]  # as many bags, of other rows
     rows = {round(value, 5) for value in seen["peeks"][1].flatten().tolist()}

@@ -3,7 +3,6 @@
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 
 import numpy as np
@@ -33,9 +32,8 @@ from quanet import (
 )
 from quanet.drift.scale import without_drift
 from quanet.errors import QuanetWarning
-from quanet.nn import quanet as estimator
-from quanet.nn import set_quantifier
-from quanet.nn.recipes import Recipe
+from quanet.nn import paper, set_quantifier
+from quanet.nn.training import Recipe
 from tests.test_contract import METHODS, OF_TWO_CLASSES, ORDERED, TWO_CLASSES, first_of_class, in_two_folds
 
 THREADS = 8
@@ -43,9 +41,9 @@ SOURCE = Gaussians(distance=3.0)
 X, Y = SOURCE.draw([0.5, 0.5], 160, rng=0)
 POOL, _ = SOURCE.draw([0.3, 0.7], 8 * 20, rng=1)
 PARTS = np.split(POOL, THREADS)
-QUICK = Recipe(bags=4, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=1, lr=1e-3, groups=4)
-NETWORKS = [make(cv=3, max_epochs=1, device="cpu", random_state=0) for make in (QuaNet, HistNetQ, GMNet, DeepSets)]
-NETWORKS += [QuaNet.paper(max_epochs=1, device="cpu", random_state=0)]
+QUICK = Recipe(bags=4, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=1, lr=1e-3)
+NETWORKS = [make(cv=3, max_epochs=1, device="cpu", random_state=0) for make in (HistNetQ, GMNet, DeepSets)]
+NETWORKS += [QuaNet.paper(max_epochs=1, device="cpu", random_state=0), QuaNet(cv=3)]
 EVERY = [*first_of_class([*METHODS, *OF_TWO_CLASSES, *TWO_CLASSES, *ORDERED]), *NETWORKS]
 
 
@@ -53,8 +51,7 @@ EVERY = [*first_of_class([*METHODS, *OF_TWO_CLASSES, *TWO_CLASSES, *ORDERED]), *
 def _quick(monkeypatch):
     """Networks are trained for a moment."""
     monkeypatch.setattr(set_quantifier, "RECIPE", QUICK)
-    monkeypatch.setitem(estimator.RECIPES, "residual", QUICK)
-    monkeypatch.setitem(estimator.RECIPES, "paper", replace(QUICK, groups=None))
+    monkeypatch.setattr(paper, "RECIPE", QUICK)
 
 
 def in_threads(ask, threads=THREADS):
@@ -102,6 +99,7 @@ INTERVALS = [
     DyS(),
     KDEyML(),
     NETWORKS[0],
+    QuaNet(cv=3),
     GridSearchQ(EMQ(), {"cv": [3, 5]}, protocol=UPP(bag_size=20, repeats=10)),
     AutoQuantifier([PACC()], [None], protocol=UPP(bag_size=20, repeats=10)),
 ]
@@ -152,7 +150,7 @@ def test_an_svm_gives_eight_threads_the_same_answers():
 
 def test_networks_trained_in_threads_are_those_trained_alone():
     def train(seed):
-        return QuaNet(LogisticRegression(), cv=3, max_epochs=2, device="cpu", random_state=seed).fit(X, Y)
+        return QuaNet.paper(LogisticRegression(), max_epochs=2, device="cpu", random_state=seed).fit(X, Y)
 
     alone = [train(seed) for seed in range(3)]
     together = in_threads(train, threads=3)

@@ -24,7 +24,8 @@ MODULE_OF = {
     for alias in node.names
 }
 
-NETWORKS = "quanet.nn."
+# The public names that need PyTorch.
+NEED_TORCH = {name for name, module in MODULE_OF.items() if module.startswith("quanet.nn.")} - {"QuaNet"}
 
 __all__ = ["__version__", *sorted(MODULE_OF)]  # noqa: PLE0604
 
@@ -32,18 +33,10 @@ __all__ = ["__version__", *sorted(MODULE_OF)]  # noqa: PLE0604
 def __getattr__(name: str) -> object:
     if name not in MODULE_OF:
         raise AttributeError(f"module 'quanet' has no attribute {name!r}")
-    try:
-        if MODULE_OF[name].startswith(NETWORKS):
-            import_module("torch")  # at once: a model that was saved may do without it, a new one does not
-        module = import_module(MODULE_OF[name])
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        from quanet.errors import MissingExtra
+    from quanet.errors import needing_torch
 
-        raise MissingExtra(
-            f"{name} needs PyTorch, which is not installed. Install it: pip install 'quanet[nn]'"
-        ) from None
+    with needing_torch(name):
+        module = import_module(MODULE_OF[name])
     value = getattr(module, name)
     globals()[name] = value
     return value
@@ -54,5 +47,5 @@ def __dir__() -> list[str]:
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
-        return [name for name in __all__ if not MODULE_OF.get(name, "").startswith(NETWORKS)]
+        return [name for name in __all__ if name not in NEED_TORCH]
     return __all__

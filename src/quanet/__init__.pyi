@@ -146,3 +146,4 @@ from quanet.uncertainty.regions import Interval as Interval
 __version__: str
 __all__: list[str]
 MODULE_OF: dict[str, str]
+NEED_TORCH: set[str]

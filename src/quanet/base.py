@@ -73,6 +73,9 @@ class Quantifier(BaseEstimator, ABC):
 
     # Whether the first k columns of what `read` returns are posteriors.
     reads_posteriors: ClassVar[bool] = False
+    # Share of the usual number of bags that conformal intervals are calibrated on; less if estimates take milliseconds.
+    # Fewer bags give wider intervals, not less coverage.
+    calibration_share: ClassVar[float] = 1.0
 
     def fit(self, X: Any, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
         """Learn from labelled instances, and learn the drift scale (`quanet.drift.scale`).
@@ -297,9 +300,6 @@ class Quantifier(BaseEstimator, ABC):
         classifier.
         """
         return None
-
-    def review_parts(self, parts: list[tuple[FloatArray, IntArray]]) -> None:
-        """Decide what needs instances of a new kind: rows (m, d) and classes (m,) of each part that was left out."""
 
     def chosen(self) -> "Quantifier":
         """The quantifier that estimates: itself; for a search, the one that it has chosen."""

@@ -1,6 +1,7 @@
 """All errors and warnings of quanet, and how messages quote values."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any
@@ -111,6 +112,19 @@ class DownloadFailed(QuanetError, OSError):
 
 class MissingExtra(QuanetError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
+
+
+@contextmanager
+def needing_torch(name: str) -> Iterator[None]:
+    """Inside, an import that fails because PyTorch is not installed raises `MissingExtra`, for what has this name."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtra(
+            f"{name} needs PyTorch, which is not installed. Install it: pip install 'quanet[nn]'"
+        ) from None
 
 
 class QuanetWarning(UserWarning):

@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from quanet import CC, EMQ, GridSearchQ, LSTMClassifier, QuaNet, TextClassifier, TrainPrevalence
+from quanet import CC, EMQ, GridSearchQ, HistNetQ, LSTMClassifier, QuaNet, TextClassifier, TrainPrevalence
 from quanet.catalogue.build import estimators, find, make, needs_seed, prepare, reads_posteriors_only, values_of
 from quanet.errors import InvalidPart
 
@@ -25,9 +25,9 @@ def test_a_run_seeds_what_has_no_seed_and_nothing_else():
 
 
 def test_a_device_fills_what_is_left_open():
-    assert prepare(QuaNet(), seed=0, device="cpu", shared=False).device == "cpu"
-    assert prepare(QuaNet(device="cuda"), seed=0, device="cpu", shared=False).device == "cuda"
-    assert prepare(QuaNet(), seed=0, device=None, shared=False).device == "auto"
+    assert prepare(QuaNet.paper(), seed=0, device="cpu", shared=False).device == "cpu"
+    assert prepare(QuaNet.paper(device="cuda"), seed=0, device="cpu", shared=False).device == "cuda"
+    assert prepare(QuaNet.paper(), seed=0, device=None, shared=False).device == "auto"
 
 
 def test_shared_rows_are_precomputed_also_for_a_method_in_a_method():
@@ -38,15 +38,16 @@ def test_shared_rows_are_precomputed_also_for_a_method_in_a_method():
 
 
 def test_a_network_is_told_that_shared_rows_are_of_one_classifier():
-    assert prepare(QuaNet(), seed=0, device=None, shared=True, share=0.4).cv == 0.4
-    assert prepare(QuaNet(), seed=0, device=None, shared=True).cv == 5
-    assert prepare(QuaNet(), seed=0, device=None, shared=False, share=0.4).cv == 5
+    assert prepare(HistNetQ(), seed=0, device=None, shared=True, share=0.4).cv == 0.4
+    assert prepare(HistNetQ(), seed=0, device=None, shared=True).cv == 5
+    assert prepare(HistNetQ(), seed=0, device=None, shared=False, share=0.4).cv == 5
 
 
 def test_posteriors_are_for_methods_of_posteriors():
     assert reads_posteriors_only(CC())
     assert reads_posteriors_only(GridSearchQ(EMQ(), {"tol": [0.1]}))
-    assert not reads_posteriors_only(QuaNet())
+    assert reads_posteriors_only(QuaNet())
+    assert not reads_posteriors_only(QuaNet.paper())
     assert not reads_posteriors_only(TrainPrevalence())
 
 
@@ -64,7 +65,7 @@ def test_what_can_be_asked_for_is_known():
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("QuaNet._train", "has no '_train'"),
+        ("QuaNet._aggregate", "has no '_aggregate'"),
         ("MODULE_OF", "has no 'MODULE_OF'"),
         ("METRICS", "is not an estimator class"),
         ("os:getcwd", "is not an estimator class"),

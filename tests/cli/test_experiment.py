@@ -48,7 +48,7 @@ def test_a_damaged_cell_is_a_line_of_warning(home, monkeypatch, capsys):
 
 
 def test_a_failed_cell_is_one_line_and_exit_code_1(home, monkeypatch, capsys):
-    (home / "plan.toml").write_text(PLAN + '[methods.BAD]\nkind = "QuaNet"\nclassifier = "text"\ndevice = "[none]"\n')
+    (home / "plan.toml").write_text(PLAN + '[methods.BAD]\nkind = "DeepSets"\nclassifier = "text"\ndevice = "[none]"\n')
     assert call(monkeypatch, "experiment", "run", "plan.toml", "--jobs", "1", "-o", "out") == 1
     printed = capsys.readouterr().err
     lines = [line for line in printed.splitlines() if line.startswith("Error: ")]

@@ -8,7 +8,7 @@ import pytest
 import quanet
 from quanet import EMQ
 from quanet.data.streams import TableSource
-from quanet.nn import quanet as estimator
+from quanet.nn import paper
 from quanet.persist import save as persist
 from quanet.persist.load import facts_of
 
@@ -87,27 +87,25 @@ def test_numbers_instead_of_texts(call, tmp_path):
     assert json.loads(out)["total"]["n"] == 299
 
 
-def test_without_torch_it_is_emq_and_says_so(call, files, monkeypatch):
-    monkeypatch.setattr("quanet.workflows.fit.find_spec", lambda name: None)
-    code, _, err = call("fit", files / "train.csv", "-o", "model")
+def test_the_default_is_quanet(call, files, tmp_path):
+    code, _, _ = call("fit", files / "train.csv", "-o", "model", "--set", "cv=3")
     assert code == 0
-    assert "EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'." in err
-
-
-def test_the_default_is_quanet(call, files, monkeypatch, tmp_path):
-    recipe = estimator.RECIPES["residual"]
-    short = replace(recipe, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
-    monkeypatch.setitem(estimator.RECIPES, "residual", short)
-    code, _, err = call(
-        "fit", files / "train.csv", "-o", "model", "--verbose", "--set", "max_epochs=2", "--device", "cpu"
-    )
-    assert code == 0
-    assert "Training the network ..." in err
     made = quanet.load(tmp_path / "model")
-    assert (type(made).__name__, made.max_epochs, made.random_state, made.device) == ("QuaNet", 2, 0, "cpu")
+    assert (type(made).__name__, made.cv) == ("QuaNet", 3)
     code, out, _ = call("predict", "model", files / "new.csv", "--by", "product")
     shares = [group["classes"]["positive"]["estimate"] for group in json.loads(out)["groups"]]
     assert shares == pytest.approx([0.8, 0.3], abs=0.1)
+
+
+def test_the_papers_network_is_trained_by_name(call, files, monkeypatch, tmp_path):
+    short = replace(paper.RECIPE, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
+    monkeypatch.setattr(paper, "RECIPE", short)
+    settings = ("--method", "QuaNet.paper", "--set", "max_epochs=2", "--device", "cpu")
+    code, _, err = call("fit", files / "train.csv", "-o", "model", "--verbose", *settings)
+    assert code == 0
+    assert "Training the network ..." in err
+    made = quanet.load(tmp_path / "model")
+    assert (type(made).__name__, made.max_epochs, made.random_state, made.device) == ("PaperQuaNet", 2, 0, "cpu")
 
 
 def test_rows_without_text_or_label_are_left_out_and_counted(call, tmp_path):

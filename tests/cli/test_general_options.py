@@ -56,10 +56,10 @@ def test_ctrl_c_does_not_make_half_a_training_a_model(files, tmp_path):
         "    print('training', flush=True)\n"
         "    time.sleep(60)\n"
         "    yield\n"
-        "import quanet.nn.correction as e; e.train = epochs\n"
+        "import quanet.nn.paper as e; e.train = epochs\n"
         "from quanet.cli.main import run; run()"
     )
-    with start("fit", files / "train.csv", "-o", tmp_path / "model", code=code) as process:
+    with start("fit", files / "train.csv", "--method", "QuaNet.paper", "-o", tmp_path / "model", code=code) as process:
         assert process.stdout.readline() == "training\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130

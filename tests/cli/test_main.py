@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import quanet
 from quanet import Dataset, WordBags
 from quanet.cli import main
 from quanet.data import reviews
-from quanet.nn import quanet as estimator
 
 
 def call(monkeypatch, *words):
@@ -25,9 +23,6 @@ def few_reviews(monkeypatch):
     texts, codes = WordBags(length=20).draw([0.5, 0.5], 900, rng=0)
     data = Dataset(texts, np.array(["negative", "positive"])[codes], "few reviews")
     monkeypatch.setattr(reviews, "movie_reviews", lambda source: data)
-    recipe = estimator.RECIPES["residual"]
-    short = replace(recipe, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
-    monkeypatch.setitem(estimator.RECIPES, "residual", short)
 
 
 def test_the_demo_prints_truth_beside_estimates_and_draws_them(monkeypatch, capsys, tmp_path, few_reviews):

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from quanet import CC, EMQ, PACC, CvMy, Gaussians, GridSearchQ, QuaNet, evaluate
+from quanet import CC, EMQ, PACC, CvMy, DeepSets, Gaussians, GridSearchQ, evaluate
 from quanet.data.instances import check_posteriors, check_texts, is_text, posterior_columns
 from quanet.errors import InvalidData
 from quanet.methods.multiclass import OneVsRest
@@ -144,7 +144,7 @@ def test_a_network_matches_posterior_columns_by_name_and_takes_the_others_as_emb
     table, labels = made(300)
     table["e"] = np.random.default_rng(1).normal(size=300)
     one, two = (
-        QuaNet("precomputed", max_epochs=1, random_state=0).fit(X, labels).predict(X)
+        DeepSets("precomputed", max_epochs=1, random_state=0).fit(X, labels).predict(X)
         for X in (table, table[["e", "neg", "pos"]])
     )
     np.testing.assert_array_equal(one, two)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from quanet import ACC, CC, EMQ, PACC, Ensemble, Gaussians, GridSearchQ, QuaNet, TrainPrevalence, WordBags
+from quanet import ACC, CC, EMQ, PACC, Ensemble, Gaussians, GridSearchQ, TrainPrevalence, WordBags
 from quanet.drift.scale import PRIOR_PARTS, TYPICAL_RATES, fit_rate, variance_at, without_drift
 from quanet.errors import InvalidData
 
@@ -99,17 +99,3 @@ def test_texts_are_read_with_their_descriptions():
     inputs = PACC().fit(list(texts), labels).read(list(texts))
     assert inputs.descriptions.shape[0] == 300
     assert inputs.take(np.array([1, 2])).descriptions.shape[0] == 2
-
-
-def test_a_network_that_loses_on_left_out_parts_gives_way_to_its_base():
-    texts, labels = WordBags(k=2, length=10).draw([0.5, 0.5], 400, rng=0)
-    quantifier = QuaNet(max_epochs=1, device="cpu", random_state=0, cv=3).fit(list(texts), labels)
-    rows, codes = quantifier.represent(list(texts)), np.asarray(labels).astype(int)
-    quantifier.corrects_ = True
-    quantifier._estimate = lambda bags: np.tile([1.0, 0.0], (len(bags), 1))
-    quantifier.review_parts([(rows, codes)])
-    assert not quantifier.corrects_
-    quantifier.corrects_ = True
-    quantifier._estimate = quantifier._base
-    quantifier.review_parts([(rows, codes)])
-    assert quantifier.corrects_

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from quanet import ACC, APP, CC, EMQ, NPP, PCC, ByGroup, Gaussians, GridSearchQ, Results, evaluate
+from quanet import ACC, APP, CC, EMQ, NPP, PCC, ByGroup, Gaussians, Results, evaluate
 from quanet.errors import InvalidBags, InvalidData
 from quanet.evaluation.evaluate import fit_for_estimates
 from quanet.metrics import absolute_error, kullback_leibler_divergence
@@ -103,15 +103,3 @@ def test_a_fit_for_estimates_has_no_drift_scale_and_the_same_estimates():
     assert quick.drift_ is None
     assert full.drift_ is not None
     np.testing.assert_array_equal(quick.predict(X[:100]), full.predict(X[:100]))
-
-
-def test_estimates_that_depend_on_left_out_parts_are_fitted_as_usual():
-    class Careful(EMQ):
-        def review_parts(self, parts):
-            self.parts_ = len(parts)
-
-    X, y = Gaussians().draw([0.5, 0.5], 1200, rng=0)
-    fitted = fit_for_estimates(Careful(), X, y)
-    assert fitted.drift_ is not None
-    search = fit_for_estimates(GridSearchQ(Careful(), {"calibration": ["bcts"]}), X, y)
-    assert search.quantifier_.drift_ is not None

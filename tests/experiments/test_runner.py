@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from quanet import APP, EMQ, SVMKLD, GridSearchQ, QuaNet, TextClassifier, evaluate
+from quanet import APP, EMQ, SVMKLD, DeepSets, GridSearchQ, TextClassifier, evaluate
 from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetWarning
 from quanet.evaluation.cells import Cell
 from quanet.experiments import work
@@ -54,9 +54,9 @@ def test_a_plan_gives_what_its_parts_give_by_hand(home):
 
 
 def test_folds_share_rows_over_runs_and_networks_read_embeddings(home):
-    text = PLAN.replace("learn = 0.6", "folds = 3") + '[methods.QuaNet]\nclassifier = "text"\nmax_epochs = 1\n'
+    text = PLAN.replace("learn = 0.6", "folds = 3") + '[methods.DeepSets]\nclassifier = "text"\nmax_epochs = 1\n'
     (home / "plan.toml").write_text(text)
-    some = Selection({"method": ["CC", "EMQ"]}), Selection({"method": ["QuaNet"], "run": ["1"]})
+    some = Selection({"method": ["CC", "EMQ"]}), Selection({"method": ["DeepSets"], "run": ["1"]})
     facts = [fact for one in some for fact in run_all(home, only=one, device="cpu")]
     rows = [fact.work for fact in facts if isinstance(fact.work, RowsOf)]
     assert rows == [RowsOf("words", "text", 0)]  # no run differs from another, so they are made once
@@ -70,9 +70,9 @@ def test_folds_share_rows_over_runs_and_networks_read_embeddings(home):
     )
     X = np.hstack([posteriors, fitted.transform(parts.train.X)[held]])
     X_test = np.hstack([fitted.predict_proba(parts.test.X), fitted.transform(parts.test.X)])
-    method = QuaNet("precomputed", max_epochs=1, random_state=1, device="cpu").fit(X, parts.train.y[held])
+    method = DeepSets("precomputed", max_epochs=1, random_state=1, device="cpu").fit(X, parts.train.y[held])
     results = evaluate(method, X_test, parts.test.y, APP(bag_size=20, repeats=2), rng=1)
-    found = read_cells(home / "out")[Cell("words", "QuaNet", 1)].results
+    found = read_cells(home / "out")[Cell("words", "DeepSets", 1)].results
     np.testing.assert_allclose(found.estimate, results.estimate, atol=1e-7)
 
 
@@ -119,7 +119,7 @@ def test_a_part_of_a_plan_can_be_run(home):
 
 
 def test_a_method_that_fails_is_recorded_and_the_others_go_on(home):
-    text = PLAN + '[methods.BAD]\nkind = "QuaNet"\nclassifier = "text"\ndevice = "quantum"\n'
+    text = PLAN + '[methods.BAD]\nkind = "DeepSets"\nclassifier = "text"\ndevice = "quantum"\n'
     facts = run_all(home, text)
     failed = [fact for fact in facts if fact.error]
     assert [fact.work for fact in failed] == [Cell("words", "BAD", 0), Cell("words", "BAD", 1)]

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from quanet import base
+from quanet.nn import paper, set_quantifier
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -19,3 +22,11 @@ def nothing_is_shrunk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "shrinkage_of", lambda *_: 0.0)
         yield
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Recipes of a few small batches, so that a fit takes a moment."""
+    for module in (paper, set_quantifier):
+        tiny = replace(module.RECIPE, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
+        monkeypatch.setattr(module, "RECIPE", tiny)

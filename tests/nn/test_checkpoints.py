@@ -1,17 +1,16 @@
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
 
-from quanet import Gaussians, LSTMClassifier, QuaNet, load, save
+from quanet import DeepSets, Gaussians, LSTMClassifier, QuaNet, load, save
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.nn.checkpoints import Checkpoint
-from quanet.nn.recipes import RECIPES, Recipe
+from quanet.nn.training import Recipe
 
 QUICK = {"max_epochs": 4, "patience": 2, "random_state": 3, "device": "cpu"}
 ONCE = QUICK | {"max_epochs": 1}  # where it matters that there is a training, not how long it is
@@ -26,14 +25,13 @@ WORDS = {
 }
 
 
-SMALL = Recipe(bags=5, sizes=(20, 50), batches=3, stop_sizes=(50, 50), stop_batches=2, lr=1e-3, groups=8)
+SMALL = Recipe(bags=5, sizes=(20, 50), batches=3, stop_sizes=(50, 50), stop_batches=2, lr=1e-3)
 
 
 @pytest.fixture(autouse=True)
 def small_epochs(monkeypatch):
-    monkeypatch.setitem(RECIPES, "residual", SMALL)
-    monkeypatch.setattr("quanet.nn.correction.GROUPS", SMALL.groups)
-    monkeypatch.setitem(RECIPES, "paper", replace(SMALL, groups=None))
+    monkeypatch.setattr("quanet.nn.paper.RECIPE", SMALL)
+    monkeypatch.setattr("quanet.nn.set_quantifier.RECIPE", SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +72,7 @@ def same_network(one, other):
 @cache
 def trained():
     """The network of a training that nothing disturbed; called in tests, where epochs are small."""
-    return QuaNet(**QUICK).fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))
+    return QuaNet.paper(**QUICK).fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))
 
 
 @pytest.mark.parametrize("after", [1, 3])
@@ -84,11 +82,10 @@ def test_a_killed_training_goes_on_to_the_same_network(rows, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         killed_after(patch, after)
         with pytest.raises(Killed):
-            QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
-    resumed = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+            QuaNet.paper(**QUICK, checkpoint=tmp_path).fit(X, y)
+    resumed = QuaNet.paper(**QUICK, checkpoint=tmp_path).fit(X, y)
     assert resumed.history_ == whole.history_
     assert same_network(resumed, whole)
-    assert resumed.p_value_ == whole.p_value_
     assert np.array_equal(resumed.predict(X), whole.predict(X))
 
 
@@ -96,42 +93,40 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_that_goes_on(rows, tmp_pat
     X, y = rows
     program = f"""
         import os, signal
-        from quanet import Gaussians, QuaNet
-        from quanet.nn import recipes
-        from quanet.nn import correction
+        from quanet import DeepSets, Gaussians, QuaNet
+        from quanet.nn import paper, training
         from quanet.nn.checkpoints import Checkpoint
-        correction.RECIPES["residual"] = recipes.{SMALL!r}
-        correction.GROUPS = {SMALL.groups}
+        paper.RECIPE = training.{SMALL!r}
         write = Checkpoint.write
         def write_and_die(self, *arguments):
             write(self, *arguments)
             if len(arguments[-1]) == 2:
                 os.kill(os.getpid(), signal.SIGKILL)
         Checkpoint.write = write_and_die
-        QuaNet(**{QUICK!r}, checkpoint={str(tmp_path)!r}).fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))
+        QuaNet.paper(**{QUICK!r}, checkpoint={str(tmp_path)!r}).fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, capture_output=True)
     assert done.returncode == -9, done.stderr.decode()
-    resumed = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    resumed = QuaNet.paper(**QUICK, checkpoint=tmp_path).fit(X, y)
     assert same_network(resumed, trained())
 
 
 def test_a_finished_training_is_not_done_again(rows, tmp_path, monkeypatch):
     X, y = rows
-    first = QuaNet(**ONCE, checkpoint=tmp_path).fit(X, y)
+    first = QuaNet.paper(**ONCE, checkpoint=tmp_path).fit(X, y)
     monkeypatch.setattr("quanet.nn.loop.fit_epoch", lambda *_: pytest.fail("trained again"))
-    assert same_network(QuaNet(**ONCE, checkpoint=tmp_path).fit(X, y), first)
+    assert same_network(QuaNet.paper(**ONCE, checkpoint=tmp_path).fit(X, y), first)
 
 
 def test_other_data_and_other_settings_do_not_find_it(rows, tmp_path):
     X, y = rows
-    QuaNet(**ONCE, checkpoint=tmp_path).fit(X, y)
+    QuaNet.paper(**ONCE, checkpoint=tmp_path).fit(X, y)
     assert len(list(tmp_path.iterdir())) == 1
-    QuaNet(**ONCE | {"random_state": 4}, checkpoint=tmp_path).fit(X, y)
-    QuaNet(**ONCE, checkpoint=tmp_path).fit(X + 0.1 * X**2, y)
-    QuaNet.paper(max_epochs=1, random_state=3, device="cpu", checkpoint=tmp_path).fit(X, y)
+    QuaNet.paper(**ONCE | {"random_state": 4}, checkpoint=tmp_path).fit(X, y)
+    QuaNet.paper(**ONCE, checkpoint=tmp_path).fit(X + 0.1 * X**2, y)
+    DeepSets(max_epochs=1, random_state=3, device="cpu", checkpoint=tmp_path).fit(X, y)
     assert len(list(tmp_path.iterdir())) == 4
-    assert all(path.name.startswith("quanet-") for path in tmp_path.iterdir())
+    assert {path.name.partition("-")[0] for path in tmp_path.iterdir()} == {"deepsets", "paperquanet"}
 
 
 def test_the_lstm_goes_on_to_the_same_network(texts, tmp_path, monkeypatch):
@@ -145,23 +140,23 @@ def test_the_lstm_goes_on_to_the_same_network(texts, tmp_path, monkeypatch):
     assert same_network(resumed, whole)
 
 
-def test_quanet_hands_its_folder_to_a_classifier_that_takes_one(texts, tmp_path):
+def test_a_network_hands_its_folder_to_a_classifier_that_takes_one(texts, tmp_path):
     short = WORDS | {"max_steps": 30}
-    quantifier = QuaNet(LSTMClassifier(**short), **ONCE, checkpoint=tmp_path).fit(*texts)
-    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["lstm", "quanet"]
+    quantifier = QuaNet.paper(LSTMClassifier(**short), **ONCE, checkpoint=tmp_path).fit(*texts)
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["lstm", "paperquanet"]
     assert quantifier.classifier.checkpoint is None  # the setting itself stays as it was given
     own = tmp_path / "own"
-    QuaNet(LSTMClassifier(**short, checkpoint=own), **ONCE, checkpoint=tmp_path).fit(*texts)
+    QuaNet.paper(LSTMClassifier(**short, checkpoint=own), **ONCE, checkpoint=tmp_path).fit(*texts)
     assert [path.name.split("-")[0] for path in own.iterdir()] == ["lstm"]
 
 
 def test_a_damaged_checkpoint_is_said_and_done_anew(rows, tmp_path):
     X, y = rows
-    QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+    QuaNet.paper(**QUICK, checkpoint=tmp_path).fit(X, y)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.warns(QuanetWarning, match="is damaged; training starts again"):
-        again = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+        again = QuaNet.paper(**QUICK, checkpoint=tmp_path).fit(X, y)
     assert same_network(again, trained())
 
 
@@ -173,24 +168,24 @@ def test_a_full_disk_costs_the_checkpoint_not_the_training(rows, tmp_path, monke
 
     monkeypatch.setattr("quanet.nn.checkpoints.np.savez", full)
     with pytest.warns(QuanetWarning, match="could not be written: No space left on device"):
-        found = QuaNet(**QUICK, checkpoint=tmp_path).fit(X, y)
+        found = QuaNet.paper(**QUICK, checkpoint=tmp_path).fit(X, y)
     assert same_network(found, trained())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_checkpoint_needs_a_seed_and_a_folder(rows, texts, tmp_path):
     with pytest.raises(InvalidSetting, match="checkpoint needs a seed"):
-        QuaNet(checkpoint=tmp_path).fit(*rows)
+        QuaNet.paper(checkpoint=tmp_path).fit(*rows)
     with pytest.raises(InvalidSetting, match="checkpoint needs a seed"):
         LSTMClassifier(checkpoint=tmp_path).fit(*texts)
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(InvalidSetting, match="cannot be used as a folder"):
-        QuaNet(**QUICK, checkpoint=file / "folder").fit(*rows)
+        QuaNet.paper(**QUICK, checkpoint=file / "folder").fit(*rows)
 
 
 def test_a_model_with_a_checkpoint_can_be_kept(rows, tmp_path):
     X, y = rows
-    quantifier = QuaNet(**ONCE, checkpoint=str(tmp_path / "training")).fit(X, y)
+    quantifier = QuaNet.paper(**ONCE, checkpoint=str(tmp_path / "training")).fit(X, y)
     save(quantifier, tmp_path / "model")
     assert np.array_equal(load(tmp_path / "model").predict(X), quantifier.predict(X))

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from quanet.nn.loop import fit_epoch, mean_loss, train
-from quanet.nn.recipes import Epoch
+from quanet.nn.loop import Epoch, fit_epoch, mean_loss, train
 
 ONE = torch.ones(1)
 

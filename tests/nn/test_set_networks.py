@@ -31,9 +31,8 @@ from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.metrics import kullback_leibler_divergence, relative_absolute_error
 from quanet.nn import set_quantifier as sets
 from quanet.nn.bag_pools import BagPool
-from quanet.nn.batches import row_batches
-from quanet.nn.losses import LOSSES
 from quanet.nn.networks import GaussianLikelihoods, Histograms, SetNetwork
+from quanet.nn.set_quantifier import LOSSES, row_batches
 
 SOURCE = Gaussians(distance=2.0)
 X, CODES = SOURCE.draw([0.6, 0.4], 600, rng=0)
@@ -42,14 +41,6 @@ QUICK = {"max_epochs": 1, "device": "cpu", "random_state": 0}
 MAKES = [HistNetQ, GMNet, DeepSets, lambda *given, **options: DeepSets(*given, pooling="max", **options)]
 NAMES = ["HistNetQ", "GMNet", "DeepSets mean", "DeepSets max"]
 every_network = pytest.mark.parametrize("make", MAKES, ids=NAMES)
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """A recipe of a few small batches, so that a fit takes a moment."""
-    monkeypatch.setattr(
-        sets, "RECIPE", replace(sets.RECIPE, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
-    )
 
 
 def random_network(show, features, shown, pooling="mean", embedding=3, seed=0, k=3):
@@ -299,7 +290,7 @@ def test_text_goes_in_with_its_embedding(small):
         (DeepSets, {"max_epochs": 0}, ROWS, InvalidSetting, "max_epochs must be a whole number of at least 1; got 0"),
         (DeepSets, {"pooling": "sum"}, ROWS, InvalidSetting, "pooling must be 'mean' or 'max'; got 'sum'"),
         (GMNet, {}, ROWS[:, :1], InvalidData, "at least 2 columns"),
-        (DeepSets, {"classifier": LinearSVC()}, X, InvalidSetting, "needs posteriors, like every network over bags"),
+        (DeepSets, {"classifier": LinearSVC()}, X, InvalidSetting, "Networks over bags need posteriors"),
     ],
 )
 def test_bad_settings_are_clear_errors(small, make, options, rows, error, message):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from quanet import EMQ, Gaussians, GridSearchQ, QuaNet, WordBags, load, save
+from quanet import EMQ, DeepSets, Gaussians, GridSearchQ, WordBags, load, save
 from quanet.drift.scale import NO_SCALE, without_drift
 from quanet.persist.facts import model_facts
 from quanet.persist.trust import ARRAYS
@@ -24,7 +24,7 @@ KINDS = {
     "numbers": (EMQ, lambda: NUMBERS, Y),
     "precomputed": (lambda: EMQ("precomputed"), rows, Y),
     "network": (
-        lambda: QuaNet("precomputed", max_epochs=1, device="cpu"),
+        lambda: DeepSets("precomputed", max_epochs=1, device="cpu"),
         lambda: np.hstack([rows(), NUMBERS]),
         Y,
     ),

@@ -22,7 +22,6 @@ from quanet import (
     KDEyML,
     MatchingX,
     Median,
-    QuaNet,
 )
 from quanet.arrays import Merged
 from quanet.data.instances import InputColumns
@@ -114,17 +113,6 @@ def posteriors_and_features(k, n, seed):
     source, equal = Gaussians(k=k), np.full(k, 1 / k)
     X, y = source.draw(equal, n, rng=seed)
     return np.hstack([source.posteriors(X, equal), X]), y
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_a_network_that_is_used_reads_nearly_the_same_from_a_state(sampled, k):
-    rows, y = posteriors_and_features(k, 600, 0)
-    quantifier = QuaNet("precomputed", max_epochs=2, device="cpu", random_state=0).fit(rows, y)
-    quantifier.corrects_ = True
-    new, _ = posteriors_and_features(k, 4000, 1)
-    state = sampled(quantifier, new)
-    assert state.header.layout.has_cells == (k == 2)  # the network reads means of rows with similar posteriors
-    np.testing.assert_allclose(estimate(quantifier, state), quantifier.predict(new), atol=2e-3)
 
 
 def test_a_network_that_reads_each_embedding_gets_real_rows(sampled):

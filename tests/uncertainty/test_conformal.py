@@ -105,3 +105,23 @@ def test_few_bags_at_a_time_are_the_same_bags(monkeypatch):
         found, _ = calibrate_errors(quantifier, held, size=10, target_is_bag=True, rng=np.random.default_rng(0))
         errors.append(found[1].errors)
     np.testing.assert_array_equal(*errors)
+
+
+class Slow(ACC):
+    """A method whose estimates take milliseconds."""
+
+    calibration_share = 0.5
+
+
+def test_a_slow_method_is_calibrated_on_fewer_bags_with_intervals_that_are_not_narrower():
+    X, y = Gaussians().draw([0.5, 0.5], 400, rng=0)
+    widths, bags = [], []
+    for make in (ACC, Slow):
+        quantifier = make(cv=3).fit(X, y)
+        rng = np.random.default_rng(0)
+        by_class, _ = calibrate_errors(quantifier, quantifier.held_out_, size=100, target_is_bag=True, rng=rng)
+        bags.append(by_class[1].errors.size)
+        lower, upper, _ = by_class[1].ends(np.linspace(0, 1, 21), 0.99, 1.0)
+        widths.append(upper - lower)
+    assert bags == [41 * (16_000 // 41), 41 * (8_000 // 41)]
+    assert widths[0].mean() < widths[1].mean() < 1.1 * widths[0].mean()

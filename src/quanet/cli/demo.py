@@ -37,7 +37,7 @@ def demo(
     check_report(report)
     check_writable(output)
     check_writable(report)
-    network = QuaNet(random_state=seed)
+    network = QuaNet()
     figure, panels = new_figure(2)
     started = time.perf_counter()
     train, test = movie_reviews(source).split(0.6, rng=seed)

@@ -81,7 +81,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="QuaNet, EMQ, PACC, ...: see `quanet methods`. [dim]default: QuaNet; EMQ without torch[/]",
+            help="QuaNet, EMQ, PACC, ...: see `quanet methods`. [dim]default: QuaNet[/]",
             rich_help_panel=HOW,
         ),
     ] = None,
@@ -90,7 +90,7 @@ def fit(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Parameter of the method, such as max_epochs=20 or classifier__C=1. Repeatable.",
+            help="Parameter of the method, such as cv=5 or classifier__C=1. Repeatable.",
             rich_help_panel=HOW,
         ),
     ] = None,
@@ -225,12 +225,9 @@ def build_quantifier(
 ) -> "Quantifier":
     """The quantifier, not yet fitted; a wrong name or value is a usage error."""
     from quanet.errors import InvalidPart, InvalidSetting
-    from quanet.workflows.fit import DEFAULT_WITHOUT_TORCH, default_method, new_quantifier
+    from quanet.workflows.fit import DEFAULT_METHOD, new_quantifier
 
-    if method is None:
-        method = default_method()
-        if method == DEFAULT_WITHOUT_TORCH:
-            note("Method: EMQ, since torch is not installed. For QuaNet: pip install 'quanet[nn]'.")
+    method = method or DEFAULT_METHOD
     options = dict(_setting(one) for one in settings)
     try:
         return new_quantifier(method, options, classifier, seed=seed, device=device)
@@ -242,9 +239,7 @@ def build_quantifier(
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name.strip() and equals):
-        raise typer.BadParameter(
-            f"{brief(text)} is not of the form key=value, such as max_epochs=20.", param_hint="--set"
-        )
+        raise typer.BadParameter(f"{brief(text)} is not of the form key=value, such as cv=5.", param_hint="--set")
     try:
         return name.strip(), parse_toml(f"value = {value}")["value"]
     except ValueError:

@@ -398,7 +398,6 @@ def _left_out(quantifier: Any, X: Any, values: FloatArray, codes: IntArray, part
     rows = [quantifier.rows(read) for read in inputs]
     codes, values = codes[parts.used], values[parts.used]
     held_out_codes = [codes[held_out] for _, held_out in folds]
-    quantifier.review_parts(list(zip(rows, held_out_codes, strict=True)))
     rng = np.random.default_rng(0)
     distances, variances = np.zeros(len(folds)), np.zeros(len(folds))
     described = describe_left_out(used, values, codes, folds, precomputed=quantifier.is_precomputed())

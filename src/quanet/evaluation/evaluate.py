@@ -1,6 +1,5 @@
 """Evaluate a quantifier: draw bags, estimate, compare with the truth."""
 
-from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -62,16 +61,6 @@ def evaluate(
 
 
 def fit_for_estimates(quantifier: Quantifier, X: Any, y: ArrayLike, **options: Any) -> Quantifier:
-    """Fit a quantifier whose intervals are not needed: without a drift scale, which takes time.
-
-    A method that reviews left-out parts of the data, such as QuaNet, is fitted as usual, or its estimates would differ.
-    """
-    with nullcontext() if _reviews_parts(quantifier) else without_drift():
+    """Fit a quantifier whose intervals are not needed: without a drift scale, which takes time."""
+    with without_drift():
         return quantifier.fit(X, y, **options)
-
-
-def _reviews_parts(quantifier: Any) -> bool:
-    """Whether estimates of a quantifier, or of the one inside a search, depend on left-out parts."""
-    inside = getattr(quantifier, "quantifier", None)
-    own = isinstance(quantifier, Quantifier) and type(quantifier).review_parts is not Quantifier.review_parts
-    return own or (inside is not None and _reviews_parts(inside))

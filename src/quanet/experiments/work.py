@@ -231,9 +231,9 @@ def _about(parts: Parts) -> Metadata:
 
 
 def learned_facts(quantifier: Any) -> Metadata:
-    """A few facts about a fitted method: chosen settings, epochs, whether it corrects."""
+    """A few facts about a fitted method: chosen settings, epochs."""
     facts: Metadata = {}
-    for name in ("best_setting_", "best_error_", "corrects_", "p_value_"):
+    for name in ("best_setting_", "best_error_"):
         value = getattr(quantifier, name, None)
         if isinstance(value, dict):
             facts[name] = {key: repr(item) for key, item in value.items()}

@@ -5,7 +5,6 @@ A kernel fills arrays that its caller made and checked; it neither validates nor
 
 from quanet.kernels.bag_rows import count_argmax as count_argmax
 from quanet.kernels.bag_rows import draw_by_class as draw_by_class
-from quanet.kernels.bag_rows import pool_in_order as pool_in_order
 from quanet.kernels.compiler import compiled as compiled
 from quanet.kernels.histograms import add_cells as add_cells
 from quanet.kernels.histograms import count_cells as count_cells

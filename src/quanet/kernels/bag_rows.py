@@ -1,4 +1,4 @@
-"""Bags: drawing them, counting in them, pooling their rows."""
+"""Bags: drawing them, counting in them."""
 
 import numpy as np
 
@@ -51,25 +51,3 @@ def count_argmax(posteriors: FloatArray, out: FloatArray) -> None:
                     if value > top:
                         best, top = c, value
                 out[i, best] += 1
-
-
-@compiled
-def pool_in_order(rows: FloatArray, order: IntArray, out: FloatArray) -> None:
-    """Mean of the rows (b, n, d) in each of g equal parts of an order (b, n): out (b, g, d).
-
-    A row that lies across the border of two parts counts in both, by its share; so bags smaller than g work too.
-    """
-    b, n, d = rows.shape
-    g = out.shape[1]
-    for i in range(b):
-        out[i] = 0.0
-        for j in range(n):
-            start, end = j * g / n, (j + 1) * g / n  # where the row lies, in units of parts
-            part = min(int(start), g - 1)
-            while start < end - 1e-12:
-                stop = min(end, part + 1.0)
-                share = stop - start
-                for c in range(d):
-                    out[i, part, c] += share * rows[i, order[i, j], c]
-                start = stop
-                part = min(part + 1, g - 1)

@@ -17,7 +17,7 @@ from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.files import replacing
 
 if TYPE_CHECKING:
-    from quanet.nn.recipes import Epoch
+    from quanet.nn.loop import Epoch
 
 State = dict[str, Tensor]
 

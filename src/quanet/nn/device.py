@@ -36,12 +36,6 @@ def resolve_device(device: str) -> torch.device:
     return found
 
 
-def device_of_estimates(device: str) -> torch.device:
-    """Where the paper's network makes estimates: on CUDA if it is there and may be used, else on the CPU."""
-    # The LSTM reads row after row: many bags take the time of one, and a GPU is some twenty times faster.
-    return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
-
-
 def accelerator() -> str:
     """The name of the accelerator that "auto" takes; nothing if that is the CPU."""
     found = resolve_device("auto").type

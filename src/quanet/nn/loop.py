@@ -3,17 +3,27 @@
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from quanet.nn.checkpoints import Checkpoint
-from quanet.nn.recipes import Epoch
 from quanet.progress import Pace
 
 Batch = tuple[Tensor, ...]
 Loss = Callable[[nn.Module, Batch], Tensor]
 FORWARD = 1 / 3  # of the time of a training step, for a batch without gradients
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The losses of an epoch; `best` is whether its weights are the best so far."""
+
+    number: int
+    train_loss: float
+    valid_loss: float
+    best: bool
 
 
 def train(

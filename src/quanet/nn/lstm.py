@@ -21,10 +21,9 @@ from quanet.classifiers.text import check_texts
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.device import full_precision, on_device, resolve_device, seeded
-from quanet.nn.loop import Batch, Loss, train
+from quanet.nn.loop import Batch, Epoch, Loss, train
 from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import TextLSTM
-from quanet.nn.recipes import Epoch
 from quanet.nn.text_batches import TextPool, alike_in_length, draw_balanced, held_out_weights, hold_out
 from quanet.nn.training import check_checkpoint, pace_of, progress_line
 from quanet.nn.vocabulary import FIRST_WORD, encode_words, most_frequent_words

@@ -102,34 +102,6 @@ class PaperNetwork(nn.Module):
         return prevalence
 
 
-class ResidualNetwork(nn.Module):
-    """What a base estimate should be corrected by, from rows pooled into quantile groups; any number of classes.
-
-    One network serves all classes: it reads the groups in the order of a class's posterior and that class's statistics,
-    and gives the change of its log prevalence. So classes in another order give the same answer in that order.
-    """
-
-    def __init__(self, group_width: int, statistics: int, *, hidden: int = 32, dense: int = 128) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(group_width, hidden, batch_first=True, bidirectional=True)
-        self.head = nn.Sequential(
-            nn.Linear(2 * hidden + statistics, dense), nn.ReLU(), nn.Dropout(0.2),
-            nn.Linear(dense, dense), nn.ReLU(), nn.Dropout(0.2),
-        )  # fmt: skip
-        self.residual = nn.Linear(dense, 1)
-        # The last layer starts at zero, so that training starts from the base estimate itself.
-        nn.init.zeros_(self.residual.weight)
-        nn.init.zeros_(self.residual.bias)
-
-    def forward(self, groups: Tensor, statistics: Tensor, base: Tensor) -> Tensor:
-        """(b, k, g, w), (b, k, s), log prevalences (b, k) -> log prevalences (b, k)."""
-        b, k = base.shape
-        _, (hidden, _) = self.lstm(groups.flatten(0, 1))  # (2, b k, h)
-        embedding = hidden.transpose(0, 1).reshape(b, k, -1)
-        change = self.residual(self.head(torch.cat([embedding, statistics], dim=-1))).squeeze(-1)
-        return (base + change).log_softmax(dim=-1)
-
-
 class SetNetwork(nn.Module):
     r"""Bag of rows to log prevalences: what every instance shows is pooled over the bag; any number of classes.
 

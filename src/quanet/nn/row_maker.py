@@ -39,7 +39,7 @@ class RowMaker:
 
     Parameters
     ----------
-    classifier, cv : see `QuaNet`.
+    classifier, cv : see `quanet.nn.set_quantifier.SetQuantifier`.
     refine : whether the embedding is reduced to its directions of largest variance, and posteriors are replaced by a
         reader's, a logistic regression on log posteriors and embedding, where out-of-fold ones are clearly better.
         Otherwise the embedding is only standardised. Cross-fitted posteriors are never replaced: they differ from those
@@ -72,7 +72,7 @@ class RowMaker:
             cross_fitted = False
             if not hasattr(classifier, "predict_proba"):
                 raise InvalidSetting(
-                    f"QuaNet needs posteriors, like every network over bags; {classifier} has no predict_proba. "
+                    f"Networks over bags need posteriors, but {classifier} has no predict_proba. "
                     f"Wrap it: CalibratedClassifierCV({type(classifier).__name__}())."
                 )
             if isinstance(classifier, FrozenEstimator):

@@ -24,9 +24,9 @@ class HistNetQ(SetQuantifier):
 
     Parameters
     ----------
-    classifier : as for `QuaNet`.
+    classifier : see `SetQuantifier`.
     loss : on prevalences, "ae", "rae", "mse" or "kld".
-    cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
+    cv, max_epochs, patience, device, random_state, checkpoint, progress : see `SetQuantifier`.
     features, bins : number of histograms, and of bins in each.
 
     Attributes
@@ -37,7 +37,7 @@ class HistNetQ(SetQuantifier):
     -----
     The paper's bins have hard edges with learned centres and widths. Here a value is shared by the two nearest centres,
     which are fixed: features can move, so centres need not. The paper learns the features from the instances, by a
-    convolutional network; here they are learned from the rows that `QuaNet` reads, posteriors and embedding.
+    convolutional network; here they are learned from rows of posteriors and embedding.
 
     The network reads all posteriors of a row together, so that it learns which classes are confused with which. Its
     estimate starts at the mean posterior (`quanet.nn.networks.SetNetwork`). An epoch is 50 batches of 50 bags with 20
@@ -83,9 +83,9 @@ class GMNet(SetQuantifier):
 
     Parameters
     ----------
-    classifier : as for `QuaNet`.
+    classifier : see `SetQuantifier`.
     loss : on prevalences, "ae", "rae", "mse" or "kld".
-    cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
+    cv, max_epochs, patience, device, random_state, checkpoint, progress : see `SetQuantifier`.
     features : dimensions of the latent space.
     gaussians : their number.
 
@@ -96,7 +96,7 @@ class GMNet(SetQuantifier):
     Notes
     -----
     Likelihoods are relative to each Gaussian's peak, which a weight of the next layer makes up for, with one latent
-    space. Rows are the same as for `QuaNet`; for the training see `HistNetQ`.
+    space. For rows and training see `HistNetQ`.
 
     References
     ----------
@@ -131,14 +131,13 @@ class DeepSets(SetQuantifier):
 
     .. math:: h = \frac1n \sum_i \phi(x_i)
 
-    from which the prevalences are read as in `HistNetQ`. Rows are the same as for `QuaNet`; for training see
-    `HistNetQ`.
+    from which the prevalences are read as in `HistNetQ`. For rows and training see `HistNetQ`.
 
     Parameters
     ----------
-    classifier : as for `QuaNet`.
+    classifier : see `SetQuantifier`.
     loss : on prevalences, "ae", "rae", "mse" or "kld".
-    cv, max_epochs, patience, device, random_state, checkpoint, progress : as for `QuaNet`.
+    cv, max_epochs, patience, device, random_state, checkpoint, progress : see `SetQuantifier`.
     pooling : "mean", which forgets the bag's size, or "max", which does not.
     features : number of pooled features.
 

@@ -1,4 +1,4 @@
-"""What the set networks share: rows, bags to train on, and estimates in bounded memory."""
+"""What the set networks share: rows, bags to train on, losses, and estimates in bounded memory."""
 
 import os
 from abc import abstractmethod
@@ -10,21 +10,18 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.errors import InvalidData
 from quanet.held_out import HeldOut
-from quanet.nn.bag_pools import BagPool
-from quanet.nn.batches import row_batches
+from quanet.nn.bag_pools import BagPool, to_tensors
 from quanet.nn.device import one_thread, resolve_device, seeded
-from quanet.nn.loop import Batch, train
-from quanet.nn.losses import LOSSES
+from quanet.nn.loop import Batch, Loss, train
 from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import SetNetwork
-from quanet.nn.recipes import Recipe
 from quanet.nn.row_maker import NetworkQuantifier, RowMaker
-from quanet.nn.training import check_checkpoint, checkpoint_of, classifier_to_fit, follow, pace_of
+from quanet.nn.training import Recipe, check_checkpoint, checkpoint_of, classifier_to_fit, follow, pace_of
 from quanet.parameters import Constraints, at_least, one_of, whole
 from quanet.simplex import count
 
@@ -32,14 +29,70 @@ AT_A_TIME = 2**21  # numbers in the widest layer at once when estimating: 16 meg
 # Settings that do not change the training on given rows.
 NOT_OF_TRAINING = ("classifier", "cv", "device", "checkpoint", "progress")
 FEWEST = 4  # instances of a class, so that both pools have some
-RECIPE = Recipe(bags=50, sizes=(20, 500), batches=50, stop_sizes=(250, 500), stop_batches=10, lr=3e-3, groups=None)
+RECIPE = Recipe(bags=50, sizes=(20, 500), batches=50, stop_sizes=(250, 500), stop_batches=10, lr=3e-3)
+
+
+def _both(network: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """True prevalences and estimates (b, k), smoothed by half an instance."""
+    rows, truth = batch
+    eps = 1 / (2 * rows.shape[1])
+    scale = 1 + eps * truth.shape[1]
+    return (truth + eps) / scale, (network(rows).exp() + eps) / scale
+
+
+def absolute_loss(network: nn.Module, batch: Batch) -> Tensor:
+    """Mean absolute error of prevalences."""
+    rows, truth = batch
+    return nn.functional.l1_loss(network(rows).exp(), truth)
+
+
+def relative_loss(network: nn.Module, batch: Batch) -> Tensor:
+    """Mean absolute error of prevalences relative to the true ones, smoothed."""
+    truth, estimate = _both(network, batch)
+    return ((estimate - truth).abs() / truth).mean()
+
+
+def squared_loss(network: nn.Module, batch: Batch) -> Tensor:
+    """Mean squared error of prevalences."""
+    rows, truth = batch
+    return nn.functional.mse_loss(network(rows).exp(), truth)
+
+
+def divergence_loss(network: nn.Module, batch: Batch) -> Tensor:
+    """Mean Kullback-Leibler divergence of the estimates from the truth, both smoothed."""
+    truth, estimate = _both(network, batch)
+    return (truth * (truth / estimate).log()).sum(dim=-1).mean()
+
+
+LOSSES: dict[str, Loss] = {"ae": absolute_loss, "rae": relative_loss, "mse": squared_loss, "kld": divergence_loss}
 
 
 @dataclass(eq=False, repr=False)  # so that a network adds its parameters to these without repeating them
 class SetQuantifier(NetworkQuantifier):
-    """Base of the set networks: rows as for `QuaNet`, bags of held-out rows, a network that reads whole rows.
+    """Base of the set networks: rows ``[posteriors | embedding]``, bags of held-out rows, a network that reads them.
 
-    A subclass is a dataclass and writes `_show`. Nothing is guarded: the network's softmax is the estimate.
+    A subclass is a dataclass and writes `_show`.
+
+    Parameters
+    ----------
+    classifier : as for `AggregativeQuantifier`; one with `transform` gives embeddings too, and "precomputed" means
+        that X is ``[posteriors | embedding]``, (n, k + e).
+    loss : on prevalences, "ae", "rae", "mse" or "kld".
+    cv : folds for the rows, if the classifier's embedding knows no labels; or a held-out share, with the classifier
+        fitted to the rest alone, so that all rows have one embedding. If the embedding is learned from labels, 40 % are
+        held out in any case. For precomputed rows it states how they were made: a share means by one classifier, as
+        the reader below needs; posteriors of several folds would show it their own labels.
+    max_epochs, patience : of training.
+    device : "auto", "cpu", "cuda", "mps".
+    random_state : seed; None for a different result each time.
+    checkpoint : folder that keeps every epoch; a fit that was killed resumes there, with the same result. It serves
+        an `LSTMClassifier` as well. Needs a `random_state`.
+    progress : whether a line on standard error shows the progress of training.
+
+    Notes
+    -----
+    Rows to train on come from held-out training instances. If they are of one classifier, a linear reader may first
+    improve the posteriors by what the embedding adds, where that is clear from out-of-fold ones.
     """
 
     reads_posteriors: ClassVar[bool] = True
@@ -163,3 +216,13 @@ class SetQuantifier(NetworkQuantifier):
             ),
         )
         self.history_ = follow(epochs, type(self).__name__, self.max_epochs, visible=self.progress)
+
+
+def row_batches(
+    pool: BagPool, device: torch.device, *, batches: int, bags: int, sizes: tuple[int, int], rng: np.random.Generator
+) -> Iterator[tuple[Tensor, ...]]:
+    """Batches of bags of one random size each, as whole rows (b, n, k + e), and their true prevalences (b, k)."""
+    table = to_tensors(device, pool.rows)[0]  # sent once; only row numbers travel
+    for _ in range(batches):
+        drawn = pool.draw(bags, sizes, rng=rng)
+        yield table[torch.as_tensor(drawn.indices, device=device)], *to_tensors(device, drawn.prevalences)

@@ -1,8 +1,9 @@
-"""What surrounds the training loop: checkpoints, the progress line, and Ctrl-C."""
+"""What surrounds the training loop: its settings, checkpoints, the progress line, and Ctrl-C."""
 
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,25 @@ from sklearn.base import clone
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.nn.bag_pools import BagPool
 from quanet.nn.checkpoints import Checkpoint
-from quanet.nn.loop import FORWARD
-from quanet.nn.recipes import Epoch
+from quanet.nn.loop import FORWARD, Epoch
 from quanet.progress import Pace, report
 
 LONG = 600  # seconds of training at most, from which they are worth a warning
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a network is trained: bags in a batch, their sizes, batches in an epoch, learning rate.
+
+    `stop_batches` of bags of `stop_sizes` decide when to stop.
+    """
+
+    bags: int
+    sizes: tuple[int, int]
+    batches: int
+    stop_sizes: tuple[int, int]
+    stop_batches: int
+    lr: float
 
 
 def classifier_to_fit(quantifier: Any) -> Any:

@@ -30,6 +30,7 @@ from quanet.persist.trust import (
     is_record,
     library_versions,
     untrusted_classes,
+    updated_kind,
     updated_state,
 )
 
@@ -219,7 +220,7 @@ class Reader:
         return self._objects[number]
 
     def _object(self, name: str, node: dict[str, Any]) -> Any:
-        kind = self._trust.class_of(name)
+        kind = self._trust.class_of(updated_kind(name, node["state"]))
         state = {key: self.read(entry) for key, entry in node["state"].items()}
         self._objects[node["id"]] = restored = _restore(kind, updated_state(kind.__name__, state))
         return restored

@@ -18,7 +18,7 @@ from typing import Any, cast
 from sklearn.base import BaseEstimator
 
 from quanet.base import Quantifier
-from quanet.errors import InvalidModel, InvalidSetting
+from quanet.errors import InvalidModel, InvalidSetting, needing_torch
 from quanet.held_out import HeldOut
 from quanet.persist.tree_checks import check_trees
 
@@ -39,9 +39,10 @@ PARTS = {
     "TextDescriber": "quanet.drift.descriptions",
     "PrecomputedPosteriors": "quanet.classifiers.cross_fitting",
     "Matcher": "quanet.methods.matcher",
-    "Epoch": "quanet.nn.recipes",
+    "Epoch": "quanet.nn.loop",
+    "PaperQuaNet": "quanet.nn.paper",
     "RowMaker": "quanet.nn.row_maker",
-    "Statistics": "quanet.nn.statistics",
+    "Statistics": "quanet.nn.paper",
     "Terms": "quanet.classifiers.terms",
     "Tokens": "quanet.classifiers.meaning",
     # Taken apart like our own: a network may stand in the first two, and skops writes a vocabulary word by word.
@@ -93,10 +94,13 @@ QUANET: Any = import_module("quanet")
 @cache
 def known(name: str) -> type | None:
     """The class of that short name, if a folder may name it without being trusted; no other one is imported."""
+    module = PARTS.get(name) or QUANET.MODULE_OF.get(name)
+    if module is None:
+        return None
+    with needing_torch(name):
+        found = getattr(import_module(module), name)
     if name in PARTS:
-        return getattr(import_module(PARTS[name]), name)
-    module = QUANET.MODULE_OF.get(name)
-    found = None if module is None else getattr(import_module(module), name)
+        return cast("type", found)
     return found if isinstance(found, type) and (issubclass(found, BaseEstimator) or is_dataclass(found)) else None
 
 
@@ -249,8 +253,27 @@ def canonical_json(config: dict[str, Any]) -> bytes:
     return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
+def updated_kind(name: str, state: Mapping[str, Any]) -> str:
+    """The present name of the class of an object with this state.
+
+    Up to version 0.2, `QuaNet` had two networks, and each model was trained with its own.
+    """
+    if name != "QuaNet" or "network" not in state:
+        return name
+    if state["network"] != "paper":
+        raise InvalidModel(
+            "it is a QuaNet of version 0.2 or older, whose network is no longer in quanet. Fit it again."
+        )
+    return "PaperQuaNet"
+
+
 def updated_state(kind: str, state: dict[str, Any]) -> dict[str, Any]:
     """The state of an object of a class, with attributes under their present names."""
+    if kind == "PaperQuaNet":
+        for name in ("network", "cv", "corrects_", "p_value_"):
+            state.pop(name, None)
+    if kind == "Statistics":
+        state = {"hard": state["hard"], "soft": state["soft"]}
     if kind == "RowMaker" and "lead" in state:
         state["fold_gap"] = state.pop("lead")
     if isinstance(state.get("held_out_"), int):  # a number, in searches over methods

@@ -113,6 +113,7 @@ def _arrays(state: State) -> dict[str, Any]:
 def _state(table: Any, facts: dict[str, Any]) -> State:
     known = facts["header"]
     keys = tuple(Key(**key) for key in known["keys"])
+    known["layout"].pop("pooled", None)  # in states of versions before 0.3
     layout = Layout(**known["layout"] | {"prior": tuple(known["layout"]["prior"])})
     header = StateHeader(**known | {"keys": keys, "layout": layout, "inputs": tuple(known["inputs"])})
     found = {

@@ -154,7 +154,7 @@ class BatchReader:
         read = self.quantifier.read(rows.instances)
         descriptions = described(self.quantifier, read)
         few = None if descriptions is None else descriptions.astype(np.float16)
-        # Methods with a closed form use posteriors alone: a QuaNet, too, if its network is not used.
+        # Methods with a closed form use posteriors alone.
         used = None if closed_form_of(self.quantifier) is None else len(self.quantifier.classes_)
         values: Any = read.values[:, :used].astype(np.float32)
         return replace(rows, inputs=Inputs(values, few, read.hashes))
@@ -221,8 +221,7 @@ class BatchReader:
         posteriors = self.quantifier.reads_posteriors and inputs > 0
         prior = tuple(self.quantifier.prior_.tolist()) if posteriors else ()
         smooth = closed_form_of(self.quantifier) is not None
-        pooled = _pools_rows(self.quantifier)
-        return Layout(inputs + own, len(prior), prior, bool(self.weight), smooth, kind, own, pooled)
+        return Layout(inputs + own, len(prior), prior, bool(self.weight), smooth, kind, own)
 
     def _skipped(self, left_out: NDArray[np.int8]) -> Counter[str]:
         numbers = np.bincount(left_out, minlength=3).tolist()
@@ -267,16 +266,10 @@ def own_columns(quantifier: Quantifier, values: NDArray[np.floating]) -> tuple[s
     return kind, np.ldexp(np.rint(mantissas * 2**OWN_BITS), exponents - OWN_BITS).astype(np.float32)
 
 
-def _pools_rows(quantifier: Quantifier) -> bool:
-    """Whether the method is a `QuaNet` that reads a likelihood, and means of rows with similar posteriors."""
-    return getattr(quantifier, "pools_rows", False)
-
-
 def _own_kind(quantifier: Quantifier) -> str:
     if len(quantifier.classes_) == 2:
         return ""
-    by_likelihood = isinstance(quantifier, KDEyML | MAPLS | OEMQ) or _pools_rows(quantifier)
-    if by_likelihood or closed_form_of(quantifier) == "likelihood":
+    if isinstance(quantifier, KDEyML | MAPLS | OEMQ) or closed_form_of(quantifier) == "likelihood":
         return "likelihoods"
     return "means" if isinstance(quantifier, KDEyCS) else ""
 

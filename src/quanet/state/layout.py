@@ -39,7 +39,6 @@ class Layout:
     own : what the last columns are, which the method computes from the others: "likelihoods" of the classes, or numbers
         of which it reads the "means"; "" if there are none.
     own_columns : how many.
-    pooled : whether the method reads only means of rows with similar posteriors.
     """
 
     d: int
@@ -49,7 +48,6 @@ class Layout:
     smooth: bool
     own: str = ""
     own_columns: int = 0
-    pooled: bool = False
 
     @property
     def inputs(self) -> int:
@@ -59,7 +57,7 @@ class Layout:
     @property
     def has_cells(self) -> bool:
         """Whether rows above the cap are kept as cells, with the mean of each; otherwise as a sample."""
-        return 0 < self.classes <= FEW_CLASSES and (self.pooled or self.inputs == self.classes)
+        return 0 < self.classes <= FEW_CLASSES and self.inputs == self.classes
 
     @property
     def sums(self) -> FixedPoint:
@@ -140,7 +138,7 @@ class Layout:
         return found
 
     def _histograms(self, rows: NDArray[np.floating]) -> list[FloatArray]:
-        if self.has_cells or not self.d or self.smooth or (self.own and not self.pooled):
+        if self.has_cells or not self.d or self.smooth or self.own:
             return []
         values, k = np.asarray(rows, dtype=float), self.classes
         if not k:

@@ -232,11 +232,7 @@ def multinomial_covariance(prevalences: FloatArray, sizes: Any) -> FloatArray:
 
 def likelihoods_of(quantifier: Quantifier, rows: FloatArray) -> FloatArray:
     """Likelihoods (n, k) of rows, as the quantifier itself uses them."""
-    statistics = getattr(quantifier, "statistics_", None)
-    if statistics is None:
-        ratios = rows / getattr(quantifier, "mean_posterior_", quantifier.prior_)
-    else:
-        ratios = statistics.calibration(rows[:, : len(statistics.prior)]) / statistics.prior
+    ratios = rows / getattr(quantifier, "mean_posterior_", quantifier.prior_)
     return ratios / ratios.max(axis=1, keepdims=True)
 
 
@@ -407,7 +403,7 @@ def detection_limits(quantifier: Quantifier, sizes: Sequence[int], level: float 
         seen = bags.ends(np.exp(middle))[0] > 0
         low, high = np.where(seen, low, middle), np.where(seen, middle, high)
     share = np.exp(high)
-    conformal = described is not as_full_fit(quantifier) or hasattr(quantifier, "corrects_")  # as `choose_kinds` does
+    conformal = described is not as_full_fit(quantifier)  # as `choose_kinds` does
     quantile = norm.ppf(LIMIT_POWER_CONFORMAL if conformal else LIMIT_POWER)
     unlucky = quantile / norm.ppf((1 + level) / 2) * (bags.ends(share)[1] - share)
     limits = np.where(high < 0, share + np.maximum(unlucky, 0), 1.0)

@@ -25,7 +25,7 @@ from quanet.simplex import draw_bags, invert, share_grid, to_counts
 from quanet.uncertainty.relearning import LOCK, Ends, IntervalRequest, cached, replicates
 
 GRID_POINTS = 41  # true prevalences of a class at which bags are drawn, denser near 0 and 1
-BAGS = 16_000  # calibration bags in total
+BAGS = 16_000  # calibration bags in total; `Quantifier.calibration_share` of them for a method with slow estimates
 MAX_SIZE = 2**10  # instances in a calibration bag; errors of larger bags are extrapolated from bags of this size
 CONFIDENCE = 0.6  # probability that the bound of a tail holds, over random draws of the calibration bags
 CUT_OFF_REGION = 3.0  # standard deviations from 0 or 1 within which estimates may be cut off
@@ -113,7 +113,7 @@ def calibrate_errors(
     place = order.argsort()
     shares = share_grid(GRID_POINTS)
     classes = 1 if k == 2 else k  # of two classes, one determines the other
-    bags = max(20, BAGS // (GRID_POINTS * classes))
+    bags = max(20, int(BAGS * quantifier.calibration_share) // (GRID_POINTS * classes))
     pace = Pace("calibration", classes * GRID_POINTS * bags, long=LONG, advice=ADVICE)
     calibrated, scaled = [], []
     for c in range(k - classes, k):  # in `order`

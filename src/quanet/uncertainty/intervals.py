@@ -81,11 +81,11 @@ def predict_interval(
 
     Other Parameters
     ----------------
-    method : "auto" (the default) uses "closed" if a formula exists, except for QuaNet and for bags of fewer than 20
-        instances, and "conformal" otherwise. With too few held-out instances for "conformal" it uses "closed" or, if no
-        formula exists, "bootstrap". "conformal" is calibrated on bags of held-out instances and works for any
-        quantifier. "closed" is a formula for CC, PCC, ACC, PACC, EMQ and a QuaNet whose network does not correct its
-        base. "bootstrap" resamples the bag. "bayes" needs a quantifier that reads posteriors.
+    method : "auto" (the default) uses "closed" if a formula exists, except for bags of fewer than 20 instances, and
+        "conformal" otherwise. With too few held-out instances for "conformal" it uses "closed" or, if no formula
+        exists, "bootstrap". "conformal" is calibrated on bags of held-out instances and works for any quantifier.
+        "closed" is a formula for CC, PCC, ACC, PACC, EMQ and QuaNet. "bootstrap" resamples the bag. "bayes" needs a
+        quantifier that reads posteriors.
     target : "bag" (the default) for the prevalences of these instances, or "source" for those of the source from which
         they were drawn at random, which are less certain.
     held_out : (X, y), instances that the quantifier was not fitted to, and their labels. None (the default) uses what

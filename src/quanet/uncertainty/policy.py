@@ -4,7 +4,7 @@ With ``method="auto"`` a bag gets the first possible kind:
 
 1. One instance, copies of one, one with nearly all of the weight, or one cluster: no kind. The interval is 0 to 1.
 2. Fewer than `SMALL_BAG` instances: "conformal", because formulas are approximations for many instances.
-3. "closed", if a formula exists; not for a `QuaNet`, because the formula ignores its choice between network and base.
+3. "closed", if a formula exists.
 4. "conformal".
 5. "bootstrap", with a warning, if there are no or too few held-out instances.
 
@@ -147,8 +147,7 @@ def _first_possible(quantifier: Quantifier, held_out: HeldOut | None, level: flo
     if held_out is None:
         return "bootstrap"
     formula = closed_form_of(quantifier) is not None
-    # The formula ignores the choice of a QuaNet between its network and its base.
-    if formula and not small and not hasattr(quantifier, "corrects_"):
+    if formula and not small:
         return "closed"
     if not _too_few(held_out, min_held_out(level)):
         return "conformal"

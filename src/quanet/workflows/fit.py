@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from quanet.persist.save import save
 from quanet.workflows.expected_errors import HeldOutErrors, explain_poor, held_out_errors
 from quanet.workflows.labelled import Labelled
 
-DEFAULT_WITHOUT_TORCH = "EMQ"
+DEFAULT_METHOD = "QuaNet"
 LIMIT_SIZES = (500, 5_000)  # rows for which the smallest share that can be told from 0 is stated
 
 
@@ -117,11 +116,6 @@ class Training:
             "seed": self.seed,
             "seconds": round(self.seconds, 1),
         }
-
-
-def default_method() -> str:
-    """The method used if none is chosen."""
-    return "QuaNet" if find_spec("torch") else DEFAULT_WITHOUT_TORCH
 
 
 def new_quantifier(

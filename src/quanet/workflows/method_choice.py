@@ -2,16 +2,15 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
+import quanet
 from quanet.arrays import LabelArray
 from quanet.catalogue.listing import all_methods, find_method
 from quanet.classifiers.text import is_text
 from quanet.errors import InvalidSetting, MissingExtra
 
 SETS = ("quick", "all")
-NETWORKS = "quanet.nn."
 SEARCH = "AutoQuantifier"  # compares the other methods itself
 SLOW = ("KDEyHD",)  # although it uses posteriors: with more than two classes it draws many points for every bag
 # Rough run times, relative to a method that uses posteriors, for the estimate of the remaining time.
@@ -29,7 +28,7 @@ def choose_methods(asked: Sequence[str]) -> list[str]:
     --------
     >>> choose_methods(["emq", "CC", "hdx"])
     ['CC', 'EMQ', 'HDx']
-    >>> "QuaNet" in choose_methods(["quick"]), "QuaNet" in choose_methods(["all"])
+    >>> "HistNetQ" in choose_methods(["quick"]), "HistNetQ" in choose_methods(["all"])
     (False, True)
     """
     if len(asked) == 1 and asked[0].lower() in SETS:
@@ -69,7 +68,7 @@ def _needed(kind: Any) -> list[str]:
 
 def method_class(name: str) -> Any:
     """The class of a method; raises `MissingExtra` if its extra is not installed."""
-    return getattr(import_module("quanet"), name)
+    return getattr(quanet, name)
 
 
 def _class_or_none(name: str) -> Any:
@@ -85,7 +84,7 @@ def relative_cost(name: str) -> float:
     kind = _class_or_none(name)
     if kind is None:
         return 0.0
-    if kind.__module__.startswith(NETWORKS):
+    if name in quanet.NEED_TORCH:
         return NETWORK_COST
     slow = kind.about.needs in ("features", "text") or name in (SEARCH, *SLOW)
     return SLOW_COST if slow else 1.0

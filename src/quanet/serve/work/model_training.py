@@ -21,7 +21,7 @@ from quanet.serve.work.read_options import ReadOptions
 from quanet.serve.work.render_answer import stored_forms
 from quanet.simplex import classes_of
 from quanet.workflows.expected_errors import held_out_coverage
-from quanet.workflows.fit import Training, default_method, new_quantifier, save_training, train
+from quanet.workflows.fit import DEFAULT_METHOD, Training, new_quantifier, save_training, train
 from quanet.workflows.labelled import choose_columns, order_posteriors, read_labelled
 
 
@@ -74,7 +74,7 @@ def _use_model(connection: Connection, row: ProjectRow, upload: FileRow, name: s
 
 
 def _train(context: JobContext, options: ReadOptions, paths: list[str]) -> tuple[Quantifier, Training]:
-    quantifier = new_quantifier(options.method or default_method(), seed=options.seed)
+    quantifier = new_quantifier(options.method or DEFAULT_METHOD, seed=options.seed)
     source = TableSource(paths, **options.text_form)
     follow = context.follow(options)
     source.follow = lambda done: follow(source, done // 8, source.rows)
