@@ -269,6 +269,9 @@ for samples, which are kept of more classes, of features and of embeddings. Bags
 
 {errors}
 
+FrankHall has EMQ as members, OneVsRest has DyS, Median has DMy, MatchingX a histogram of 10 bins.
+A dash: not measured, or not for so many classes. Left out: {left_out}.
+
 ## Coverage
 
 95 % intervals (without drift, which is absent) of bags of {bag_rows:,} rows at prevalences uniform on the simplex, from

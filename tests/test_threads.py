@@ -98,7 +98,6 @@ INTERVALS = [
     PACC(),
     DyS(),
     KDEyML(),
-    NETWORKS[0],
     QuaNet(cv=3),
     GridSearchQ(EMQ(), {"cv": [3, 5]}, protocol=UPP(bag_size=20, repeats=10)),
     AutoQuantifier([PACC()], [None], protocol=UPP(bag_size=20, repeats=10)),

@@ -3,7 +3,6 @@ import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,11 +12,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 
-from quanet import EMQ, QuaNet, SentenceClassifier, load, save
+from quanet import EMQ, DeepSets, SentenceClassifier, load, save
 from quanet.classifiers.cross_fitting import cross_fit
 from quanet.errors import InvalidData, InvalidModel, InvalidSetting, MissingExtra
 from quanet.nn import encoders, sentences
-from quanet.nn import quanet as estimator
 
 # Found, not imported: that takes seconds, and only the process that runs these tests needs it.
 pytestmark = pytest.mark.skipif(
@@ -158,11 +156,9 @@ def test_a_text_is_read_once_a_fit(counted):
     assert counted[len(TEXTS) :] == ["a new text"]
 
 
-def test_quanet_reads_a_text_once_for_posteriors_and_embedding(counted, monkeypatch):
-    tiny = replace(estimator.RECIPES["residual"], bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30))
-    monkeypatch.setitem(estimator.RECIPES, "residual", tiny)
+def test_a_network_reads_a_text_once_for_posteriors_and_embedding(counted, small):
     classifier = SentenceClassifier(device="cpu")
-    quantifier = QuaNet(classifier, cv=3, max_epochs=1, device="cpu", random_state=0).fit(TEXTS, Y)
+    quantifier = DeepSets(classifier, cv=3, max_epochs=1, device="cpu", random_state=0).fit(TEXTS, Y)
     assert len(counted) == len(TEXTS)
     assert quantifier.predict(["a splendid day", "a sad day"]).sum() == pytest.approx(1)
     assert len(counted) == len(TEXTS) + 2

@@ -111,14 +111,14 @@ def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, shared, drawn
 def test_a_missing_extra_is_a_reason(monkeypatch, shared, drawn):
     class Quanet:
         def __getattr__(self, name):
-            raise MissingExtra("QuaNet needs PyTorch.")
+            raise MissingExtra("DeepSets needs PyTorch.")
 
-    monkeypatch.setattr(method_choice, "import_module", lambda name: Quanet())
-    assert run(["QuaNet"], shared, drawn)["QuaNet"].reason == "QuaNet needs PyTorch."
+    monkeypatch.setattr(method_choice, "quanet", Quanet())
+    assert run(["DeepSets"], shared, drawn)["DeepSets"].reason == "DeepSets needs PyTorch."
 
 
 def test_names_are_found_in_any_case_and_sorted_by_cost():
-    assert choose_methods(["quanet", "EMQ", "Hdx", "emq"]) == ["EMQ", "HDx", "QuaNet"]
+    assert choose_methods(["deepsets", "EMQ", "Hdx", "quanet", "emq"]) == ["EMQ", "QuaNet", "HDx", "DeepSets"]
     quick, everything = choose_methods(["Quick"]), choose_methods(["all"])
     assert set(quick) < set(everything)
     assert not {"OneVsRest", "AutoQuantifier", "GridSearchQ"} & set(everything)
