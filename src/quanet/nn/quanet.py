@@ -17,6 +17,8 @@ from quanet.simplex import smooth
 class QuaNet(Calibrated):
     r"""Calibrated maximum likelihood, smoothed by half an instance per class.
 
+    .. math:: \hat p_c = \frac{\hat p_c^{ML} + \frac{1}{2n}}{1 + \frac{k}{2n}}
+
     As published, with a network of its own for every dataset: `QuaNet.paper` [1]_.
 
     Parameters
