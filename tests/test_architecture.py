@@ -25,7 +25,7 @@ DOORS = {
     "ray": "engines/ray_data.py",
     "pyspark": "engines/spark_sql.py",
     "skops": "persist/",
-    "safetensors": "persist/",
+    "safetensors": ("persist/", "nn/share_reader.py", "nn/pretrain.py"),
     "openpyxl": "data/workbooks.py",
     "duckdb": "data/databases.py",
     "fastapi": "serve/web/",
@@ -131,9 +131,10 @@ def test_no_two_classes_share_a_name():
 
 
 def test_private_members_stay_private():
-    # Trees of scikit-learn have no public way to be checked before they are followed.
+    # Trees of scikit-learn have no public way to be checked before they are followed, and torch none to draw gamma
+    # variates from a given generator.
     waivers = [file.name for file in FILES if "SLF001" in file.read_text()]
-    assert set(waivers) <= {"tree_checks.py"}
+    assert set(waivers) <= {"tree_checks.py", "simulator.py"}
 
 
 def run(code, *arguments):
@@ -226,7 +227,7 @@ def test_quanet_needs_no_torch():
     code = (
         "print(quanet.QuaNet('precomputed').fit([[0.9, 0.1], [0.2, 0.8]] * 20, [0, 1] * 20).predict([[0.9, 0.1]] * 9))"
     )
-    assert run(WITHOUT_TORCH + code).startswith("[0.9")
+    assert run(WITHOUT_TORCH + code).startswith("[9.99")
 
 
 def test_the_version_is_said_once():

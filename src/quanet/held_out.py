@@ -52,6 +52,7 @@ class HeldOut:
     groups : (m,) equal numbers for copies of one instance (`quanet.data.duplicates`); None if all are different.
     fold_gap : (k, k + 1) how much better the final classifier is than the classifiers of the folds, which made the
         inputs (`measure_fold_gap`); None if unknown.
+    growth : logarithm of how much larger its log posteriors are (`measure_growth`); 0 if unknown.
 
     Examples
     --------
@@ -66,6 +67,7 @@ class HeldOut:
     k: int
     groups: IntArray | None = None
     fold_gap: FloatArray | None = None
+    growth: float = 0.0
 
     @property
     def counts(self) -> IntArray:

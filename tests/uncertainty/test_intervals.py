@@ -167,7 +167,7 @@ def test_a_level_is_a_probability(level):
 def test_bad_input():
     X, y = drawn(2, 200, 0)
     quantifier = PACC().fit(X, y)
-    with pytest.raises(InvalidSetting, match=r"method must be one of 'auto', 'conformal', .*; got 'magic'"):
+    with pytest.raises(InvalidSetting, match=r"method must be one of 'auto', 'network', 'conformal', .*; got 'magic'"):
         quantifier.predict_interval(X, method="magic")
     with pytest.raises(InvalidSetting, match="target must be 'bag' or 'source'; got 'world'"):
         quantifier.predict_interval(X, target="world")

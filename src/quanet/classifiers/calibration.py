@@ -80,7 +80,7 @@ class Calibration:
         return softmax(self.scale * np.log(clipped) + self.shift, axis=-1)
 
 
-def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str) -> Calibration:
+def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str, ridge: float = 0.0) -> Calibration:
     r"""Calibrate posteriors: fit a map to posteriors (n, k) of instances with known classes.
 
     Each map is an affine one of log posteriors, followed by a softmax ("platt": a logistic function), fitted by maximum
@@ -101,6 +101,8 @@ def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str) -> Calibr
     posteriors : (n, k) of instances that the classifier was not fitted to, such as out-of-fold posteriors.
     codes : (n,) their classes, as positions 0 to k - 1.
     method : one of the names above. The result is a function that calibrates posteriors (..., k).
+    ridge : penalty of a squared scale of standardised log posteriors, relative to the cross-entropy of one instance;
+        not for "platt". It matters if the classifier made no error, where the likelihood grows without end.
 
     References
     ----------
@@ -126,7 +128,7 @@ def calibrate(posteriors: FloatArray, codes: IntArray, *, method: str) -> Calibr
     truth = np.eye(posteriors.shape[1])[codes]
     if method == "platt":
         return Calibration(method, *_fit_platt(logit(clipped), truth), floor)
-    return Calibration(method, *_fit_softmax(np.log(clipped), truth, method), floor)
+    return Calibration(method, *_fit_softmax(np.log(clipped), truth, method, ridge), floor)
 
 
 def zero_floor(posteriors: FloatArray, codes: IntArray) -> FloatArray | None:
@@ -216,7 +218,9 @@ def fit_weights(logits: Sequence[FloatArray], codes: IntArray) -> FloatArray:
     return weights / total if total > TINY else np.full(m, 1 / m)
 
 
-def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[FloatArray, FloatArray]:
+def _fit_softmax(
+    scores: FloatArray, truth: FloatArray, method: str, ridge: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
     """Scale and shift (k,) that minimise the cross-entropy of softmax(scale * scores + shift)."""
     n, k = scores.shape
     scales = k if method in {"vector", "nbvs"} else 1
@@ -231,10 +235,10 @@ def _fit_softmax(scores: FloatArray, truth: FloatArray, method: str) -> tuple[Fl
         logs = log_softmax(scale * scores + (shift if len(shift) else 0))
         residual = (np.exp(logs) - truth) / n
         by_class = (residual * scores).sum(axis=0)
-        gradient = by_class if scales == k else np.atleast_1d(by_class.sum())
+        gradient = (by_class if scales == k else np.atleast_1d(by_class.sum())) + ridge / n * scale
         if len(shift):
             gradient = np.concatenate([gradient, residual.sum(axis=0)])
-        return -float((truth * logs).sum()) / n, gradient
+        return (ridge * float(scale @ scale) / 2 - float((truth * logs).sum())) / n, gradient
 
     # Starting at the prior is exactly optimal for scores without information.
     prior = np.log(np.maximum(truth.sum(axis=0), 0.5) / n)

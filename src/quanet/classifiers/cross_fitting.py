@@ -104,6 +104,8 @@ class CrossFit:
         it was not measured.
     groups : (m,) equal for copies of the same instance (`quanet.data.duplicates`), or None if there are no copies.
     rarest : number of different instances of the rarest class from which the fold gap was measured.
+    growth : logarithm of how much larger log posteriors of the classifier are than those of the folds
+        (`measure_growth`); 0 if it was not measured.
     """
 
     classifier: Any
@@ -112,6 +114,7 @@ class CrossFit:
     fold_gap: FloatArray | None = None
     groups: IntArray | None = None
     rarest: int = 0
+    growth: float = 0.0
 
     def as_full_fit(self, codes: IntArray) -> FloatArray:
         """Posteriors with the fold gap closed if enough instances show it, else as they are; classes (m,) -> (m, k)."""
@@ -169,7 +172,8 @@ def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *,
     gap = measure_fold_gap(of_both, more, codes[both], shares)
     once = both if distinct is None else both[first_copies(distinct.owner[both], codes[both])]
     rarest = int(count(codes[once], len(classes)).min())
-    return CrossFit(fitted, np.concatenate(parts), places, gap, groups, rarest)
+    growth = measure_growth(of_both, more, codes[both], shares)
+    return CrossFit(fitted, np.concatenate(parts), places, gap, groups, rarest, growth)
 
 
 def fit_in_folds(
@@ -294,17 +298,46 @@ def measure_fold_gap(
     k = less.shape[1]
     if count(codes, k).min() < MIN_OF_CLASS:
         return None
-    error_less, error_more = 1 / np.sqrt(shares[0]), 1 / np.sqrt(shares[1])
-    factor = (error_more - 1) / (error_less - error_more)
-    gap = np.empty((k, k + 1))
+    factor, gap = extrapolation(shares), np.empty((k, k + 1))
     floor = zero_floor(np.concatenate([less, more]), np.tile(codes, 2))
     logs_less, logs_more = centred_logs(less, floor), centred_logs(more, floor)
     for c in range(k):
         first, second = logs_less[codes == c], logs_more[codes == c]
         gap[c, :k] = factor * (second.mean(axis=0) - first.mean(axis=0))
-        spreads = [max(float(np.sqrt(logs.var(axis=0).sum())), MIN_POSTERIOR) for logs in (first, second)]
-        gap[c, k] = (spreads[1] / spreads[0]) ** factor
+        gap[c, k] = (spread_of(second) / spread_of(first)) ** factor
     return gap
+
+
+def measure_growth(less: FloatArray, more: FloatArray, codes: IntArray, shares: tuple[float, float]) -> float:
+    """By how much the spread of log posteriors within classes grows up to a full fit: the mean of its logarithm.
+
+    The mean is over the classes with enough instances; 0 if there is none. Parameters as in `measure_fold_gap`.
+
+    Examples
+    --------
+    >>> less, more = (1 / (1 + np.exp(-np.outer(np.linspace(0, size, 20), [1, -1]))) for size in (2.0, 2.2))
+    >>> round(measure_growth(less, more, np.zeros(20, dtype=int), (0.6, 0.8)), 2)
+    0.08
+    """
+    floor = zero_floor(np.concatenate([less, more]), np.tile(codes, 2))
+    logs_less, logs_more = centred_logs(less, floor), centred_logs(more, floor)
+    enough = np.flatnonzero(count(codes, less.shape[1]) >= MIN_OF_CLASS)
+    ratios = [spread_of(logs_more[codes == c]) / spread_of(logs_less[codes == c]) for c in enough]
+    return extrapolation(shares) * float(np.mean(np.log(ratios))) if ratios else 0.0
+
+
+def extrapolation(shares: tuple[float, float]) -> float:
+    """A change from the second of these shares of the data to all of it, in changes from the first to the second.
+
+    Errors decrease with the root of the number of instances.
+    """
+    error_less, error_more = 1 / np.sqrt(shares[0]), 1 / np.sqrt(shares[1])
+    return float((error_more - 1) / (error_less - error_more))
+
+
+def spread_of(logs: FloatArray) -> float:
+    """How far log posteriors (n, k) vary, at least a little."""
+    return max(float(np.sqrt(logs.var(axis=0).sum())), MIN_POSTERIOR)
 
 
 def close_fold_gap(posteriors: FloatArray, codes: IntArray, gap: FloatArray) -> FloatArray:

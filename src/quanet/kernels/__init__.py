@@ -5,6 +5,9 @@ A kernel fills arrays that its caller made and checked; it neither validates nor
 
 from quanet.kernels.bag_rows import count_argmax as count_argmax
 from quanet.kernels.bag_rows import draw_by_class as draw_by_class
+from quanet.kernels.compiled_network import GRID as GRID
+from quanet.kernels.compiled_network import mirror as mirror
+from quanet.kernels.compiled_network import read_shares as read_shares
 from quanet.kernels.compiler import compiled as compiled
 from quanet.kernels.histograms import add_cells as add_cells
 from quanet.kernels.histograms import count_cells as count_cells

@@ -91,7 +91,8 @@ class AggregativeQuantifier(Quantifier):
                 f"{type(self).__name__} learns from. Hold out a larger fraction, or pass a number of folds as cv."
             )
         self._fit_aggregation(fitted.as_full_fit(codes[held]) if self._closes_fold_gap() else posteriors, codes[held])
-        self._keep_held_out(HeldOut(posteriors, codes[held], len(self.classes_), fitted.groups, fitted.fold_gap))
+        k = len(self.classes_)
+        self._keep_held_out(HeldOut(posteriors, codes[held], k, fitted.groups, fitted.fold_gap, fitted.growth))
 
     def left_out_inputs(self, X: Any, codes: IntArray, folds: list[tuple[IntArray, IntArray]]) -> Any:
         """Posteriors of the held-out instances of each fold, by classifiers that have not seen them."""

@@ -58,6 +58,8 @@ class Calibrated(AggregativeQuantifier):
 
     allowed_values: ClassVar[Constraints] = {"calibration": none_or(one_of(*METHODS))}
 
+    _ridge: ClassVar[float] = 0.0  # of the calibration
+
     calibration_: Calibration
 
     def __init__(self, classifier: Any = None, *, cv: Any = 5, calibration: str | None = "bcts") -> None:
@@ -69,7 +71,7 @@ class Calibrated(AggregativeQuantifier):
 
     def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
         if self.calibration is not None:
-            self.calibration_ = calibrate(posteriors, codes, method=str(self.calibration))
+            self.calibration_ = calibrate(posteriors, codes, method=str(self.calibration), ridge=self._ridge)
 
     def _calibrated(self, posteriors: FloatArray) -> FloatArray:
         return posteriors if self.calibration is None else self.calibration_(posteriors)

@@ -38,6 +38,7 @@ PARTS = {
     "Profile": "quanet.drift.profile",
     "TextDescriber": "quanet.drift.descriptions",
     "PrecomputedPosteriors": "quanet.classifiers.cross_fitting",
+    "KnownRows": "quanet.nn.share_reader",
     "Matcher": "quanet.methods.matcher",
     "Epoch": "quanet.nn.loop",
     "PaperQuaNet": "quanet.nn.paper",
@@ -274,6 +275,8 @@ def updated_state(kind: str, state: dict[str, Any]) -> dict[str, Any]:
             state.pop(name, None)
     if kind == "Statistics":
         state = {"hard": state["hard"], "soft": state["soft"]}
+    if kind == "HeldOut":
+        state.setdefault("growth", 0.0)
     if kind == "RowMaker" and "lead" in state:
         state["fold_gap"] = state.pop("lead")
     if isinstance(state.get("held_out_"), int):  # a number, in searches over methods

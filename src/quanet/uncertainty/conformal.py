@@ -33,7 +33,7 @@ NEIGHBOURS = 2  # prevalences on either side whose scaled errors are pooled
 BATCH = 2**21  # instances drawn at a time
 FIRST_BAGS = 16 * 2 ** np.arange(8)  # after which the time is looked at, to say how long all bags will take
 LONG = 30  # seconds from which that is said
-ADVICE = "This is done once for each size of bags. It is faster on a GPU, or with method='bootstrap' in Python."
+ADVICE = "This is done once for each size of bags. In Python, method='bootstrap' is faster."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

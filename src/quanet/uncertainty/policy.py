@@ -3,10 +3,11 @@
 With ``method="auto"`` a bag gets the first possible kind:
 
 1. One instance, copies of one, one with nearly all of the weight, or one cluster: no kind. The interval is 0 to 1.
-2. Fewer than `SMALL_BAG` instances: "conformal", because formulas are approximations for many instances.
-3. "closed", if a formula exists.
-4. "conformal".
-5. "bootstrap", with a warning, if there are no or too few held-out instances.
+2. "network", for `QuaNet`.
+3. Fewer than `SMALL_BAG` instances: "conformal", because formulas are approximations for many instances.
+4. "closed", if a formula exists.
+5. "conformal".
+6. "bootstrap", with a warning, if there are no or too few held-out instances.
 
 "bayes" is never chosen automatically.
 
@@ -16,11 +17,12 @@ Where the width of an interval is decided:
 which kind a bag gets, by its size     here: `SMALL_BAG`, `choose_kinds`
 how many held-out instances it needs   here: `MIN_HELD_OUT`; for conformal intervals: `conformal.min_held_out`
 how many resamples the bootstrap has   here: `bootstrap_resamples`
+intervals of `QuaNet`                  `network`
 intervals of small bags                `conformal`: `calibrate_errors`, `Errors.bounds`
 intervals of large bags by formula     `closed_form`
 errors of bags above 1,024 instances   `conformal`: `MAX_SIZE`, `Errors.spread`
 a fallback without held-out instances  `bootstrap`: `BootstrapDraws.ends`
-errors that were never seen            `unseen_errors`, for every kind with held-out instances
+errors that were never seen            `unseen_errors`, for every other kind with held-out instances
 use of maximum likelihood              `control_variates`; `intervals`: `COMBINED_KINDS`
 limits for every kind, weak classifiers  `intervals`: `_limit`
 weights, copies and clusters           `sampling`: `sampling_sizes` instead of the size
@@ -37,14 +39,15 @@ import numpy as np
 from quanet.base import Quantifier
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.held_out import HeldOut
+from quanet.nn.quanet import QuaNet
 from quanet.parameters import check_level, one_of
 from quanet.uncertainty.closed_form import closed_form_of
 from quanet.uncertainty.conformal import min_held_out
 from quanet.uncertainty.evidence import BagEvidence
 
-Method = Literal["auto", "conformal", "closed", "bootstrap", "bayes"]
+Method = Literal["auto", "network", "conformal", "closed", "bootstrap", "bayes"]
 Target = Literal["bag", "source"]
-METHODS = ("auto", "conformal", "closed", "bootstrap", "bayes")
+METHODS = ("auto", "network", "conformal", "closed", "bootstrap", "bayes")
 TARGETS = ("bag", "source")
 NO_KIND = "none"  # of a bag of one instance or cluster
 SMALL_BAG = 20  # instances below which formulas are not reliable
@@ -125,6 +128,8 @@ def bootstrap_resamples(resamples: int | None, level: float, bags: int) -> int:
 def _usable_held_out(quantifier: Quantifier, method: str, held_out: HeldOut | None, level: float) -> HeldOut | None:
     """The held-out instances, if they are enough for the method; for "auto", if they are enough for any kind."""
     name = type(quantifier).__name__
+    if method == "network" and not isinstance(quantifier, QuaNet):
+        raise InvalidSetting(f"{name} has no network, which method='network' needs. Use QuaNet or method='conformal'.")
     if held_out is None and method in {"conformal", "closed"}:
         raise InvalidSetting(f"{name} has no held-out instances, which method={method!r} needs. {ADVICE}")
     if method == "bayes" and not quantifier.reads_posteriors:
@@ -132,11 +137,11 @@ def _usable_held_out(quantifier: Quantifier, method: str, held_out: HeldOut | No
     if held_out is None:
         _warn(f"{name} has no held-out instances, so its interval does not include its bias or its learning error.")
         return None
-    if method == "auto" and _too_few(held_out, MIN_HELD_OUT):
-        shortage = _shortage(quantifier, held_out, MIN_HELD_OUT, level)
-        _warn(f"{shortage} The interval does not include bias or learning error.")
+    network = isinstance(quantifier, QuaNet) and method in {"auto", "network"}
+    least = 1 if network else min_held_out(level) if method == "conformal" else MIN_HELD_OUT
+    if method == "auto" and _too_few(held_out, least):
+        _warn(f"{_shortage(quantifier, held_out, least, level)} The interval does not include bias or learning error.")
         return None
-    least = min_held_out(level) if method == "conformal" else MIN_HELD_OUT
     if method != "auto" and _too_few(held_out, least):
         raise InvalidData(f"{_shortage(quantifier, held_out, least, level)} Pass more of them: held_out=(X, y).")
     return held_out
@@ -146,6 +151,8 @@ def _first_possible(quantifier: Quantifier, held_out: HeldOut | None, level: flo
     """The first kind of the list above that is possible for a bag of several instances."""
     if held_out is None:
         return "bootstrap"
+    if isinstance(quantifier, QuaNet):
+        return "network"
     formula = closed_form_of(quantifier) is not None
     if formula and not small:
         return "closed"

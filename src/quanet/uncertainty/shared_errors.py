@@ -13,6 +13,7 @@ the variances of `quanet.uncertainty.closed_form`. In the difference of two bags
 ==========================================  ============================================================
 closed form of counts                       influence on the adjusted count
 closed form of maximum likelihood           influence on the score (sandwich)
+network                                     the same, in the same proportion to the whole variance
 other kinds                                 estimates of quantifiers relearned from resampled instances
 errors that were never seen, every kind     a rate of errors of every class (`unseen_errors`)
 ==========================================  ============================================================
@@ -130,7 +131,7 @@ def learned_errors(
     )
     sizes = sampling_sizes(whole)
     parts, centre, independent = [], estimate.copy(), np.ones_like(estimate)
-    for kind in sorted(set(choice.kinds.tolist()) & {"closed", *COMBINED_KINDS}):
+    for kind in sorted(set(choice.kinds.tolist()) & {"closed", "network", *COMBINED_KINDS}):
         positions = np.flatnonzero(choice.kinds == kind)
         request = replace(
             whole,
@@ -151,8 +152,8 @@ def learned_errors(
 
 
 def _with_unseen(kind: str, request: IntervalRequest, total: FloatArray) -> _Parts:
-    """As `_of_kind`, with errors that the held-out instances have not shown."""
-    if request.held_out is None:
+    """As `_of_kind`, with errors that the held-out instances have not shown; a network includes them."""
+    if request.held_out is None or kind == "network":
         return _of_kind(kind, request, total)
     whole, learned = unseen_reach(request.estimate, request.sizes, request.held_out, request.level)
     unseen = np.diagonal(unseen_covariance(whole, request.level), axis1=1, axis2=2)
@@ -185,6 +186,10 @@ def _of_kind(kind: str, request: IntervalRequest, total: FloatArray) -> _Parts:
         return _counting_errors(request, held_out, predicted=form == "labels")
     if kind == "closed":
         return _likelihood_errors(request, held_out)
+    if kind == "network":
+        centre, parts, random = _likelihood_errors(request, held_out)
+        scale = total / np.maximum((parts**2).sum(axis=0) + random, 1e-300)
+        return centre, parts * np.sqrt(scale), random * scale
     combined = with_control_variates(request)
     learned = relearned_errors(combined.quantifier, request.inputs, request.bags)
     # Total and learned part have different noise.

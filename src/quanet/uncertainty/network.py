@@ -1,0 +1,111 @@
+"""Intervals of `QuaNet`: quantiles of what its network returns, a distribution over the shares of a bag's instances.
+
+The network was trained on tasks whose held-out instances are few or many and come from classifiers of folds. So its
+distributions include what was learned from held-out instances, and the gap between the classifiers of the folds and the
+final one, and errors that no held-out instance has shown (`unseen_errors`). With few held-out instances and a weak
+classifier they are too wide, so `powers` sharpens them (`docs/experiments/share-network.md`).
+"""
+
+import numpy as np
+
+from quanet.arrays import FloatArray, IntArray
+from quanet.errors import InvalidSetting
+from quanet.nn.quanet import QuaNet
+from quanet.uncertainty.closed_form import multinomial_covariance, observed_covariance
+from quanet.uncertainty.relearning import Ends, IntervalRequest
+
+SHARPER = 0.5  # power that is added for a useless classifier and very few held-out instances
+FEW = 100.0  # held-out instances of a class with which half of it is added
+
+
+def network_intervals(request: IntervalRequest) -> Ends:
+    """Intervals of the requested bags from the network's distributions."""
+    quantifier, bags = request.quantifier, request.bags
+    if not isinstance(quantifier, QuaNet):
+        raise InvalidSetting(f"{type(quantifier).__name__} has no network; method='network' is for QuaNet.")
+    if request.held_out is not None and not request.held_out_from_fit:
+        learned = quantifier.relearn(request.held_out.inputs, request.held_out.codes)
+        assert isinstance(learned, QuaNet)
+        quantifier = learned
+    k, tail = len(quantifier.classes_), (1 - request.level) / 2
+    lower, upper = np.empty((len(bags), k)), np.empty((len(bags), k))
+    covariance = np.empty((len(bags), k, k))
+    for positions, stack in bags.gather(quantifier.rows(request.inputs)):
+        sizes, estimate = request.sizes[positions], request.estimate[positions]
+        smoothed = (estimate + 1 / sizes[:, None]) / (1 + k / sizes[:, None])
+        power = powers(stack / quantifier.prior_, smoothed, quantifier.known_.sizes)
+        variance = np.empty_like(estimate)
+        for c, curve in enumerate(quantifier.share_curves(stack, sizes)):
+            sharp = curve.sharpened(power[:, c])
+            lower[positions, c], upper[positions, c] = sharp.quantile(tail), sharp.quantile(1 - tail)
+            variance[:, c] = sharp.variance
+        covariance[positions] = _covariance(stack / quantifier.prior_, smoothed, sizes, variance)
+    if not request.target_is_bag:
+        lower, upper = add_sampling(request.estimate, lower, upper, request.sizes, request.z)
+        covariance = covariance + multinomial_covariance(request.estimate, request.sizes)
+    return lower, upper, covariance
+
+
+def powers(likelihoods: FloatArray, prevalences: FloatArray, known: FloatArray) -> FloatArray:
+    r"""Powers (b, k) by which the network's likelihoods are sharpened: 1 if the classifier is perfect or m is large.
+
+    .. math:: 1 + \frac{1 - s}{2 (1 + (m / 100)^2)}, \qquad s = \frac{E[(q - p)^2]}{p (1 - p)}
+
+    with the posteriors q of a class at its prevalence p, and the harmonic mean m of the numbers of held-out instances
+    of this class and of the others.
+
+    Parameters
+    ----------
+    likelihoods : (b, n, k) of bags.
+    prevalences : (b, k), neither 0 nor 1.
+    known : (k,) numbers of held-out instances.
+
+    Examples
+    --------
+    >>> certain, half, unknown = np.eye(2)[None], np.array([[0.5, 0.5]]), np.ones((1, 2, 2))
+    >>> for likelihoods, m in ((certain, 100), (unknown, 100), (unknown, 10_000)):
+    ...     print(powers(likelihoods, half, np.array([m, m])).round(2))
+    [[1. 1.]]
+    [[1.25 1.25]]
+    [[1. 1.]]
+    """
+    posteriors = likelihoods * prevalences[:, None]
+    posteriors /= posteriors.sum(axis=2, keepdims=True)
+    explained = ((posteriors - prevalences[:, None]) ** 2).mean(axis=1)
+    separation = np.clip(explained / (prevalences * (1 - prevalences)), 0, 1)
+    m = 2 / (1 / np.maximum(known, 1e-12) + 1 / np.maximum(known.sum() - known, 1e-12))
+    return 1 + SHARPER * (1 - separation) / (1 + (m / FEW) ** 2)
+
+
+def _covariance(likelihoods: FloatArray, estimate: FloatArray, sizes: IntArray, variance: FloatArray) -> FloatArray:
+    """Covariances (b, k, k) with about these variances (b, k), correlated as maximum likelihood estimates are."""
+    if variance.shape[1] == 2:
+        return variance[:, :, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    observed = observed_covariance(likelihoods, estimate, sizes, target_is_bag=False)
+    scale = np.sqrt(variance / np.maximum(np.diagonal(observed, axis1=1, axis2=2), 1e-12))
+    scaled = observed * scale[:, :, None] * scale[:, None, :]
+    # Shares sum to 1, so their errors sum to 0.
+    k = estimate.shape[1]
+    centring = np.eye(k) - 1 / k
+    return centring @ scaled @ centring
+
+
+def add_sampling(
+    estimate: FloatArray, lower: FloatArray, upper: FloatArray, sizes: IntArray, z: float
+) -> tuple[FloatArray, FloatArray]:
+    """Ends (b, k) for the source of bags of these sizes (b,), from those for the bags themselves.
+
+    Wilson's interval, as if all classes were known, is added as the root of the sum of squares.
+
+    Examples
+    --------
+    >>> share, half = np.array([[0.5]]), np.array([100])
+    >>> [end.round(2) for end in add_sampling(share, share, share, half, 1.96)]
+    [array([[0.4]]), array([[0.6]])]
+    """
+    n = np.asarray(sizes, dtype=float)[:, None]
+    centre = (estimate + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z * np.sqrt(estimate * (1 - estimate) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
+    below = np.hypot(estimate - np.minimum(lower, estimate), np.maximum(estimate - centre + reach, 0))
+    above = np.hypot(np.maximum(upper, estimate) - estimate, np.maximum(centre + reach - estimate, 0))
+    return estimate - below, estimate + above
