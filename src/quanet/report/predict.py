@@ -77,7 +77,7 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
     >>> inputs = quantifier.read(WordBags().draw([0.7, 0.3], 100, rng=1)[0])
     >>> reading = GroupedInputs(inputs, np.zeros(100, dtype=np.int32), [()], {}, None)
     >>> summarize_shares(estimate_shares(quantifier, reading)).answer
-    'class 0: 71.5 % (64.3 to 79.0 %) and class 1: 28.5 % (21.0 to 35.7 %) of 100 instances.'
+    'class 0: 71.5 % (64.6 to 78.3 %) and class 1: 28.5 % (21.7 to 35.4 %) of 100 instances.'
     """
     position_of(shares.classes, focus)
     sections = []

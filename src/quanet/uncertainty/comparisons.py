@@ -94,7 +94,7 @@ def difference(
     >>> may, _ = Gaussians().draw([0.8, 0.2], 500, rng=1)
     >>> june, _ = Gaussians().draw([0.6, 0.4], 500, rng=2)
     >>> print(difference(EMQ().fit(X, y), may, june, names=("May", "June")))
-    May -> June: class 1: +17.8 points (+10.0 to +25.5), p < .001
+    May -> June: class 1: +17.8 points (+9.9 to +25.4), p < .001
     """
     check_is_fitted(quantifier, "classes_")
     first, second = quantifier.read(X_first), quantifier.read(X_second)

@@ -2,27 +2,32 @@ r"""Errors that too few held-out instances have shown: what may happen although 
 
 Rates, likelihoods and calibrations are learned from m held-out instances of a class. If the classifier made no error on
 them, or hardly any, their variance is almost 0, and so is that of all their resamples. But it may still make errors.
-If all error rates are equally likely before anything was seen (Laplace), and none of m instances was an error, the
-number J of errors among N further instances of the class has a distribution that is almost geometric,
+Before anything was seen, error rates have Kerman's (2011) neutral prior, Beta(a, a) with a = 1 / 3. If none of m
+instances was an error, the number J of errors among N further instances of the class then has a distribution that is
+almost negative binomial. With the quantile q of a Gamma(a) distribution, its quantile is about
 
-.. math:: P(J \ge j) = \Big(\frac{N}{N + m}\Big)^j, \qquad
-          j_{level} = \frac{\log \frac{2}{1 - level}}{\log (1 + m / N)}
+.. math:: j_{level} = \frac{q_{(1 + level) / 2}}{\log (1 + m / N)}
+
+If all rates were equally likely (a = 1), intervals of nearly perfect classifiers would be twice as wide and contain the
+truth in 99 to 100 % of bags (`docs/experiments/share-network.md`).
 
 Errors are whole numbers, so that half an error or less is none. In a bag of n instances with an estimate of
 :math:`\hat p_c` there may be :math:`N = n \hat p_c + 1` of class c, because one may have been missed. The estimate of
 this class may be too low by :math:`j_{level} / n`, and those of the others too high. In large bags this is
-:math:`p_c \log(2 / (1 - level)) / m`, the upper end of Clopper and Pearson's (1934) interval of an error rate: about
-3.7 / m for a level of 95 %. So the error is not symmetric: a small prevalence may be overestimated by much, but
-underestimated by little. It is independent of the errors that the held-out instances do show, and combined with them by
-the root of the sum of squares. With many held-out instances it is negligible, because other errors decrease with
-:math:`1 / \sqrt m`.
+:math:`p_c\, q / m`, about 2.0 / m instances of the class for a level of 95 %. So the error is not symmetric: a small
+prevalence may be overestimated by much, but underestimated by little. It is independent of the errors that the held-out
+instances do show, and combined with them by the root of the sum of squares. With many held-out instances it is
+negligible, because other errors decrease with :math:`1 / \sqrt m`.
 """
 
 import numpy as np
+from scipy.special import gammaincinv
 from scipy.stats import norm
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.held_out import HeldOut
+
+PRIOR = 1 / 3  # parameter of the neutral prior of error rates
 
 
 def unseen_reach(
@@ -46,11 +51,11 @@ def unseen_reach(
     >>> held_out = HeldOut(np.full((300, 2), 0.5), np.repeat([0, 1], 150), 2)
     >>> for n in (50, 100_000):
     ...     print(unseen_reach(np.array([[0.9, 0.1]]), np.array([n]), held_out, 0.95)[0].round(3))
-    [[0.051 0.023]]
-    [[0.022 0.002]]
+    [[0.028 0.005]]
+    [[0.012 0.001]]
     """
     known = np.maximum(held_out.effective_sizes, 1.0)
-    bound = np.log(2 / (1 - level))
+    bound = gammaincinv(PRIOR, (1 + level) / 2)
     n = np.asarray(sizes, dtype=float)[:, None]
     of_class = n * np.clip(prevalences, 0, 1) + 1  # the one instance of a class may be the one that was missed
     errors = bound / np.log1p(known / of_class)
