@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from quanet import ACC, APP, EMQ, PACC, Bags, Gaussians, calibrate, cramer_rao_error, evaluate
+from quanet import ACC, APP, EMQ, PACC, Bags, Gaussians, QuaNet, calibrate, cramer_rao_error, evaluate
 from quanet.report.charts.canvas import save_figure, sized_figure
 from quanet.report.palette import LIGHT
 
@@ -186,7 +186,64 @@ def intervals() -> Figure:
     return figure
 
 
+def simulated_tasks() -> Figure:
+    """Eight of the tasks that QuaNet's network was trained on: scores of both classes and of the bag."""
+    import torch
+
+    from quanet.nn.simulator import Simulator
+
+    simulator = Simulator(torch.Generator("cpu").manual_seed(7))
+    tasks = simulator.small(64, 512, 1024)
+    large = np.flatnonzero(tasks.counts[:, 2].sum(1) >= 50)[::2]
+    figure = sized_figure(9.6, 4.2)
+    for ax, at in zip(figure.subplots(2, 4).ravel(), large, strict=False):
+        scores, counts, share = (part[at].numpy() for part in (tasks.scores, tasks.counts, tasks.share))
+        known = np.flatnonzero(counts.sum(axis=0))
+        edges = np.linspace(*np.quantile(scores[known], [0.005, 0.995]), 33)
+        edges[-1] += 1e-3
+        for of, colour in ((2, "rule"), (0, "vermilion"), (1, "blue")):
+            heights, _ = np.histogram(scores, edges, weights=counts[of] / counts[of].sum())
+            if of == 2:
+                ax.stairs(heights, edges, fill=True, color=LIGHT[colour])
+            else:
+                ax.stairs(heights, edges, color=LIGHT[colour], linewidth=1.6, linestyle="-" if of else "--")
+        first, second, bag = counts.sum(axis=1)
+        ax.set_title(f"{first:.0f} + {second:.0f} rows, bag of {bag:,.0f}: {float(share):.0%}", fontsize=8.5)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[["top", "right", "left"]].set_visible(False)
+    return figure
+
+
+def learned_curves() -> Figure:
+    """What maximum likelihood and the network make of one bag of 500, with 40, 200 and 2,000 training rows."""
+    source = Gaussians(distance=1.5)
+    new, classes = source.draw([0.3, 0.7], 500, rng=10)
+    truth, shares = float(np.mean(classes)), np.linspace(0.001, 0.999, 999)
+    figure, axes = panels(3, height=2.9)
+    for ax, number in zip(axes, (40, 200, 2000), strict=True):
+        quantifier = QuaNet().fit(*source.draw([0.5, 0.5], number, rng=4))
+        rows = quantifier.represent(new)
+        ratios = rows[:, 1] / rows[:, 0] * quantifier.prior_[0] / quantifier.prior_[1]
+        logs = np.log(1 - shares[:, None] + shares[:, None] * ratios).sum(axis=1)
+        likelihood = np.exp(logs - logs.max())
+        curve = quantifier.share_curves(rows[None])[1]
+        nodes, chances = curve.nodes[0], curve.chances[0]
+        ax.axvline(100 * truth, color=LIGHT["ink"], linewidth=1.2, label="truth")
+        ax.plot(
+            100 * shares, likelihood / likelihood.sum() * 1000, color=LIGHT["muted"], linestyle="--", label="likelihood"
+        )
+        density = (chances / np.gradient(nodes))[1:-1]  # the first and the last node are shares of exactly 0 and 1
+        ax.plot(100 * nodes[1:-1], density, color=LIGHT["vermilion"], linewidth=2, label="network")
+        ax.set_title(f"{number:,} training rows", fontsize=10)
+        ax.set(xlabel="share of the positive class, %", xlim=(30, 100), yticks=[], ylim=(0, None))
+        ax.spines["left"].set_visible(False)
+    axes[0].legend(frameon=False, fontsize=8, loc="upper left")
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
+    "simulated-tasks": simulated_tasks,
+    "learned-curves": learned_curves,
     "shifts": shifts,
     "calibration": calibration,
     "cramer-rao": cramer_rao,
