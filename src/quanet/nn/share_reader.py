@@ -68,6 +68,15 @@ class ShareCurves:
         """Variances (b,) of the shares."""
         return np.maximum((self.nodes**2 * self.chances).sum(axis=1) - self.mean**2, 0)
 
+    @classmethod
+    def joined(cls, parts: "list[ShareCurves]") -> "ShareCurves":
+        """The distributions of all bags of the parts."""
+        return cls(np.concatenate([part.nodes for part in parts]), np.concatenate([part.chances for part in parts]))
+
+    def take(self, bags: IntArray) -> "ShareCurves":
+        """The distributions of some of the bags."""
+        return ShareCurves(self.nodes[bags], self.chances[bags])
+
     def of_the_rest(self) -> "ShareCurves":
         """The distributions of 1 minus the share."""
         return ShareCurves(1 - self.nodes[:, ::-1], self.chances[:, ::-1])
@@ -220,7 +229,7 @@ def read_each(
             held, counts = known.of_class(c, others[some])
             ratios = known.ratios_of(known.against(likelihoods[some], c, others[some]))
             parts.append(_read(held, counts, ratios, None if sizes is None else sizes[some]))
-        curves.append(ShareCurves(np.concatenate([p.nodes for p in parts]), np.concatenate([p.chances for p in parts])))
+        curves.append(ShareCurves.joined(parts))
     return curves
 
 

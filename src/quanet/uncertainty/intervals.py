@@ -17,13 +17,14 @@ from quanet.arrays import FloatArray, IntArray
 from quanet.bags import CHUNK, Bags
 from quanet.base import Quantifier
 from quanet.methods.aggregative import AggregativeQuantifier
+from quanet.nn.quanet import expected
 from quanet.uncertainty.bayes import bayes_intervals
 from quanet.uncertainty.bootstrap import bootstrap_intervals
 from quanet.uncertainty.closed_form import closed_form_intervals, closed_form_of
 from quanet.uncertainty.conformal import conformal_intervals
 from quanet.uncertainty.control_variates import ControlVariates
 from quanet.uncertainty.evidence import BagEvidence
-from quanet.uncertainty.network import network_intervals
+from quanet.uncertainty.network import kept_curves, network_intervals
 from quanet.uncertainty.policy import NO_KIND, Method, Target, bootstrap_resamples, check_options, choose_kinds
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import Ends, IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
@@ -216,8 +217,11 @@ def predict_interval_bags(
     read, k = quantifier.read(X), len(quantifier.classes_)
     evidence = BagEvidence.of(read, bags, clusters, target_is_bag=target == "bag")
     choice = choose_kinds(quantifier, method, held_out_of(described, held_out), evidence, level)
-    inputs = read.values
-    estimate = quantifier.aggregate_bags(quantifier.rows(inputs), bags)
+    inputs, curves = read.values, None
+    rows = quantifier.rows(inputs)
+    if "network" in choice.kinds:
+        curves = kept_curves(quantifier, rows, bags)
+    estimate = quantifier.aggregate_bags(rows, bags) if curves is None else expected(curves)
     request = IntervalRequest(
         quantifier=quantifier,
         inputs=inputs,
@@ -233,6 +237,7 @@ def predict_interval_bags(
         held_out_from_fit=held_out is None,
         evidence=evidence,
         hashes=read.hashes,
+        curves=curves,
     )
     request = replace(request, sizes=sampling_sizes(replace(request, quantifier=described)))
     lower, upper = np.zeros_like(estimate), np.ones_like(estimate)
@@ -299,7 +304,16 @@ def _select(request: IntervalRequest, positions: IntArray, described: Quantifier
     else:
         estimate = described.aggregate_bags(described.rows(request.inputs), bags)
     sizes = request.sizes[positions]
-    return replace(request, quantifier=described, bags=bags, positions=positions, estimate=estimate, sizes=sizes)
+    curves = None if request.curves is None else [curve.take(positions) for curve in request.curves]
+    return replace(
+        request,
+        quantifier=described,
+        bags=bags,
+        positions=positions,
+        estimate=estimate,
+        sizes=sizes,
+        curves=curves,
+    )
 
 
 def with_control_variates(request: IntervalRequest) -> IntervalRequest:

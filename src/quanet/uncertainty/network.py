@@ -9,13 +9,17 @@ classifier they are too wide, so `powers` sharpens them (`docs/experiments/share
 import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
+from quanet.bags import Bags
+from quanet.base import Quantifier
 from quanet.errors import InvalidSetting
 from quanet.nn.quanet import QuaNet
+from quanet.nn.share_reader import ShareCurves
 from quanet.uncertainty.closed_form import multinomial_covariance, observed_covariance
 from quanet.uncertainty.relearning import Ends, IntervalRequest
 
 SHARPER = 0.5  # power that is added for a useless classifier and very few held-out instances
 FEW = 100.0  # held-out instances of a class with which half of it is added
+MOST_KEPT = 50_000  # distributions that are kept at a time, 1.5 kB each
 
 
 def network_intervals(request: IntervalRequest) -> Ends:
@@ -35,7 +39,11 @@ def network_intervals(request: IntervalRequest) -> Ends:
         smoothed = (estimate + 1 / sizes[:, None]) / (1 + k / sizes[:, None])
         power = powers(stack / quantifier.prior_, smoothed, quantifier.known_.sizes)
         variance = np.empty_like(estimate)
-        for c, curve in enumerate(quantifier.share_curves(stack, sizes)):
+        if request.curves is not None and quantifier is request.quantifier and (sizes == stack.shape[1]).all():
+            curves = [curve.take(positions) for curve in request.curves]
+        else:
+            curves = quantifier.share_curves(stack, sizes)
+        for c, curve in enumerate(curves):
             sharp = curve.sharpened(power[:, c])
             lower[positions, c], upper[positions, c] = sharp.quantile(tail), sharp.quantile(1 - tail)
             variance[:, c] = sharp.variance
@@ -44,6 +52,21 @@ def network_intervals(request: IntervalRequest) -> Ends:
         lower, upper = add_sampling(request.estimate, lower, upper, request.sizes, request.z)
         covariance = covariance + multinomial_covariance(request.estimate, request.sizes)
     return lower, upper, covariance
+
+
+def kept_curves(quantifier: Quantifier, rows: FloatArray, bags: Bags) -> list[ShareCurves] | None:
+    """The network's distributions of every class in bags of rows (n, k), whose means are the estimates.
+
+    None for weighted bags, which are read as other instances, and for bags that are too many to keep them.
+    """
+    k = len(quantifier.classes_)
+    if not isinstance(quantifier, QuaNet) or bags.weights is not None or k * len(bags) > MOST_KEPT:
+        return None
+    places, parts = zip(
+        *((positions, quantifier.share_curves(stack)) for positions, stack in bags.gather(rows)), strict=True
+    )
+    order = np.concatenate(places).argsort()
+    return [ShareCurves.joined([part[c] for part in parts]).take(order) for c in range(k)]
 
 
 def powers(likelihoods: FloatArray, prevalences: FloatArray, known: FloatArray) -> FloatArray:

@@ -56,6 +56,7 @@ class IntervalRequest:
     held_out_from_fit : whether the held-out instances are those kept by fit; results are then cached.
     evidence : of the bags: copies and clusters; None if there are none.
     hashes : of the instances of the pool, as in `Inputs`.
+    curves : the network's distributions, of every class, if the estimates are their means (`kept_curves`); else None.
     """
 
     quantifier: Quantifier
@@ -72,6 +73,7 @@ class IntervalRequest:
     held_out_from_fit: bool
     evidence: BagEvidence | None = None
     hashes: Any = None
+    curves: Any = None
 
     @property
     def z(self) -> float:
