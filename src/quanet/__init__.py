@@ -14,7 +14,7 @@ import ast
 from importlib import import_module
 from pathlib import Path
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # The module of each public name, read from the stub.
 MODULE_OF = {
