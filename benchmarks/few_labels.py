@@ -22,6 +22,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -219,20 +220,16 @@ def peer_methods(kept: Any) -> dict[str, Any]:
 
     theirs = quapy.method.aggregative
     held, codes = posteriors_of(kept["held"]), kept["codes"].astype(int)
-    makers = {
-        "QuaPy EMQ": lambda: theirs.EMQ(PassOn(), fit_classifier=False),
-        "QuaPy PACC": lambda: theirs.PACC(PassOn(), fit_classifier=False),
-        "QuaPy KDEyML": lambda: theirs.KDEyML(PassOn(), fit_classifier=False),
-        "QuaPy DyS": lambda: theirs.DyS(PassOn(), fit_classifier=False),
-    }
+    # Vector scaling, because its temperature scaling divides by 0 while it is fitted.
+    calibrated = partial(theirs.EMQ, val_split=(held, codes), calib="vs", exact_train_prev=False)
+    kinds = {"EMQ": theirs.EMQ, "EMQ, calibrated": calibrated, "PACC": theirs.PACC}
+    kinds |= {"KDEyML": theirs.KDEyML, "DyS": theirs.DyS}
 
-    def of(maker: Any) -> Any:
-        fitted = maker()
-        fitted.classifier.fit(held, codes)
-        fitted.aggregation_fit(held, codes)
+    def of(kind: Any) -> Any:
+        fitted = kind(PassOn().fit(held, codes), fit_classifier=False).fit(held, codes)
         return lambda bags: np.stack([np.asarray(fitted.aggregate(bag)) for bag in bags])
 
-    return {name: of(maker) for name, maker in makers.items()}
+    return {f"QuaPy {name}": of(kind) for name, kind in kinds.items()}
 
 
 def measure(options: argparse.Namespace) -> None:

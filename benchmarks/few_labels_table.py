@@ -24,7 +24,7 @@ ROWS = tuple(LIMITS[500])
 UNTOUCHED = ("airline-2class", "joy-sadness", "neutral-admiration")
 BINARY = tuple(name for name in SETS if name != "airline-3class")
 COLOURS = {"EMQ": "blue", "PACC": "purple", "QuaNet": "vermilion"}
-MARKERS = {"EMQ": "^", "PACC": "D", "KDEyML": "v", "DyS": "s", "QuaNet": "o"}
+MARKERS = {"EMQ": "^", "EMQ, calibrated": "<", "PACC": "D", "KDEyML": "v", "DyS": "s", "QuaNet": "o"}
 
 
 def read_results(path: Path) -> pd.DataFrame:
@@ -190,7 +190,7 @@ def draw(data: pd.DataFrame, path: Path) -> None:
         means = part.groupby(["method", "rows", "set"], observed=True)["ae"].mean()
         means = means.groupby(["method", "rows"], observed=True).mean()
         for method in sorted(part["method"].unique(), key=lambda name: (name == "QuaNet", name)):
-            line, own = means[method], method.rsplit(" ", 1)[-1]
+            line, own = means[method], method.removeprefix("QuaPy ")
             theirs = method != own
             ax.plot(
                 [float(str(rows).replace(",", "")) for rows in line.index],

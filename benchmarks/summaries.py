@@ -29,11 +29,10 @@ from sklearn.linear_model import LogisticRegression
 import quanet
 from quanet import bags
 from quanet.data.instances import InputColumns, Inputs
-from quanet.state.batch_reader import BatchReader, BatchRows, own_columns
+from quanet.state.batch_reader import BatchReader, BatchRows, own_columns, reads_smoothly
 from quanet.state.layout import Layout
 from quanet.state.state import State
 from quanet.state.state_reading import reading_of
-from quanet.uncertainty.closed_form import closed_form_of
 
 GROUPS = (1, 1000, 100_000)  # whose default caps are measured
 CLASSES = (2, 3, 5, 10)
@@ -165,7 +164,7 @@ def caps_of(quantifier: Any, read: np.ndarray, given: argparse.Namespace) -> dic
         classes,
         tuple(quantifier.prior_.tolist())[:classes],
         weighted=False,
-        smooth=closed_form_of(quantifier) is not None,
+        smooth=reads_smoothly(quantifier),
         own=kind,
         own_columns=own.shape[1],
     )
@@ -254,7 +253,7 @@ PAGE = """# Summaries: estimates and intervals from states above the cap
 Largest difference of any class's share from the estimate of all rows: {worlds} classifiers (weak and good, the good
 one overconfident), 4 prevalences from .002 to .98; with two classes also with weights. It must be at most .0005 at the
 default cap. That cap is smallest for very many groups, which is measured here: 256 rows for methods that read means or
-a likelihood of two classes (CC, PCC, ACC, PACC, EMQ, QuaNet), 8,192 rows for other methods of two classes, 32,768 rows
+a likelihood of two classes (CC, PCC, ACC, PACC, EMQ), 8,192 rows for other methods of two classes, 32,768 rows
 for samples, which are kept of more classes, of features and of embeddings. Bags of 200,000 rows for two classes,
 100,000 for more. No default was chosen with the seed of these tables. Python {python}, {versions}.
 

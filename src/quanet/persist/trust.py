@@ -13,6 +13,7 @@ from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from itertools import chain
 from typing import Any, cast
 
 from sklearn.base import BaseEstimator
@@ -215,14 +216,14 @@ def is_record(kind: type) -> bool:
     return is_dataclass(kind) and not issubclass(kind, BaseEstimator)
 
 
-def named_classes(node: Any) -> set[str]:
-    """The classes that a tree names."""
+def named_classes(node: Any) -> list[str]:
+    """The classes that a tree names, the outermost one first: a missing package is reported for the model itself."""
     if isinstance(node, list):
-        return set().union(*map(named_classes, node))
+        return list(dict.fromkeys(chain.from_iterable(map(named_classes, node))))
     if not isinstance(node, dict):
-        return set()
-    own = {str(node["$object"])} if "$object" in node else set()
-    return own.union(*map(named_classes, node.values()))
+        return []
+    own = [str(node["$object"])] if "$object" in node else []
+    return list(dict.fromkeys(chain(own, *map(named_classes, node.values()))))
 
 
 def untrusted_classes(model: Any, files: Mapping[str, bytes]) -> list[str]:

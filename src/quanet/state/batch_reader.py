@@ -19,6 +19,7 @@ from quanet.errors import InvalidData
 from quanet.methods.kde import KDEyCS, KDEyML
 from quanet.methods.likelihood import MAPLS
 from quanet.methods.ordinal import OEMQ
+from quanet.nn.quanet import QuaNet
 from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, LARGEST, WEIGHTED, Int64, add_by
 from quanet.state.kept_rows import KeptRows
 from quanet.state.kept_texts import KeptTexts
@@ -220,7 +221,7 @@ class BatchReader:
     def _layout(self, inputs: int, kind: str, own: int) -> Layout:
         posteriors = self.quantifier.reads_posteriors and inputs > 0
         prior = tuple(self.quantifier.prior_.tolist()) if posteriors else ()
-        smooth = closed_form_of(self.quantifier) is not None
+        smooth = reads_smoothly(self.quantifier)
         return Layout(inputs + own, len(prior), prior, bool(self.weight), smooth, kind, own)
 
     def _skipped(self, left_out: NDArray[np.int8]) -> Counter[str]:
@@ -248,6 +249,11 @@ class _Part:
     def comma_style(self, column: str) -> str:
         """What commas mean in the numbers of a column."""
         return self.commas.get(column, "")
+
+
+def reads_smoothly(quantifier: Quantifier) -> bool:
+    """Whether a method reads means or a likelihood alone, for which few cells are enough; QuaNet also counts ranks."""
+    return closed_form_of(quantifier) is not None and not isinstance(quantifier, QuaNet)
 
 
 def own_columns(quantifier: Quantifier, values: NDArray[np.floating]) -> tuple[str, NDArray[np.float32]]:
