@@ -227,7 +227,7 @@ def test_quanet_needs_no_torch():
     code = (
         "print(quanet.QuaNet('precomputed').fit([[0.9, 0.1], [0.2, 0.8]] * 20, [0, 1] * 20).predict([[0.9, 0.1]] * 9))"
     )
-    assert run(WITHOUT_TORCH + code).startswith("[0.99")
+    assert float(run(WITHOUT_TORCH + code).strip("[ \n").split()[0]) > 0.99
 
 
 def test_the_version_is_said_once():

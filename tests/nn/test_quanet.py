@@ -8,8 +8,7 @@ import pytest
 from quanet import EMQ, UPP, Bags, Gaussians, QuaNet, check_quantifier, load, predict_interval_bags, save
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.nn.share_reader import KnownRows, ShareCurves, log_ratios, read_two
-from quanet.uncertainty.network import powers
+from quanet.nn.share_reader import KnownRows, ShareCurves, log_ratios, powers, read_two
 
 SOURCE = Gaussians(distance=2.0)
 X, CODES = SOURCE.draw([0.5, 0.5], 600, rng=0)

@@ -15,7 +15,7 @@ from quanet.held_out import ADVICE, MIN_HELD_OUT, HeldOut, knowledge
 from quanet.methods.about import About
 from quanet.methods.em import Calibrated
 from quanet.methods.solvers import maximum_likelihood
-from quanet.nn.share_reader import KnownRows, ShareCurves, read_each, read_two
+from quanet.nn.share_reader import KnownRows, ShareCurves, powers, read_each, read_two
 from quanet.simplex import smooth
 
 
@@ -140,13 +140,16 @@ class QuaNet(Calibrated):
         >>> second.quantile(0.025).round(1), second.quantile(0.975).round(1)
         (array([0.4]), array([0.6]))
         """
-        likelihoods = rows / self.prior_
-        if rows.shape[-1] == 2:
+        likelihoods, (n, k) = rows / self.prior_, rows.shape[-2:]
+        if k == 2:
             last = read_two(self.known_, likelihoods, sizes)
             both = [last.of_the_rest(), last]
-            return [both[place] for place in self.known_.order.argsort()]
-        likely = smooth(maximum_likelihood(rows, self.prior_)[0], 1 / (2 * rows.shape[-2]))
-        return read_each(self.known_, likelihoods, likely, sizes)
+            curves = [both[place] for place in self.known_.order.argsort()]
+        else:
+            likely = smooth(maximum_likelihood(rows, self.prior_)[0], 1 / (2 * n))
+            curves = read_each(self.known_, likelihoods, likely, sizes)
+        sharper = powers(likelihoods, smooth(expected(curves), 1 / n), self.known_.sizes)
+        return [curve.sharpened(power) for curve, power in zip(curves, sharper.T, strict=True)]
 
 
 def expected(curves: list[ShareCurves]) -> FloatArray:

@@ -20,6 +20,8 @@ LARGEST_BAG, LARGEST_HELD_OUT = 100_000, 20_000  # that the network was trained 
 ENDS, BENT, BEND = 0.08, 0.22, 0.4  # the prior of shares in the simulator: exactly 0 or 1, and Beta(.4, .4)
 # The part of the measured growth that the simulated classifiers do not have (docs/experiments/share-network.md).
 GROWTH = 0.7
+SHARPER = 0.5  # power that is added for a useless classifier and very few held-out instances
+FEW = 100.0  # held-out instances of a class with which half of it is added
 ROWS = 2**20  # numbers in memory at a time
 MOST = 4_000  # held-out instances of three and more classes that are sorted anew for every bag
 
@@ -231,6 +233,39 @@ def read_each(
             parts.append(_read(held, counts, ratios, None if sizes is None else sizes[some]))
         curves.append(ShareCurves.joined(parts))
     return curves
+
+
+def powers(likelihoods: FloatArray, prevalences: FloatArray, known: FloatArray) -> FloatArray:
+    r"""Powers (b, k) by which the network's likelihoods are sharpened: 1 if the classifier is perfect or m is large.
+
+    With few held-out instances and a weak classifier its distributions are too wide (`docs/experiments`).
+
+    .. math:: 1 + \frac{1 - s}{2 (1 + (m / 100)^2)}, \qquad s = \frac{E[(q - p)^2]}{p (1 - p)}
+
+    with the posteriors q of a class at its prevalence p, and the harmonic mean m of the numbers of held-out instances
+    of this class and of the others.
+
+    Parameters
+    ----------
+    likelihoods : (b, n, k) of bags.
+    prevalences : (b, k), neither 0 nor 1.
+    known : (k,) numbers of held-out instances.
+
+    Examples
+    --------
+    >>> certain, half, unknown = np.eye(2)[None], np.array([[0.5, 0.5]]), np.ones((1, 2, 2))
+    >>> for likelihoods, m in ((certain, 100), (unknown, 100), (unknown, 10_000)):
+    ...     print(powers(likelihoods, half, np.array([m, m])).round(2))
+    [[1. 1.]]
+    [[1.25 1.25]]
+    [[1. 1.]]
+    """
+    posteriors = likelihoods * prevalences[:, None]
+    posteriors /= posteriors.sum(axis=2, keepdims=True)
+    explained = ((posteriors - prevalences[:, None]) ** 2).mean(axis=1)
+    separation = np.clip(explained / (prevalences * (1 - prevalences)), 0, 1)
+    m = 2 / (1 / np.maximum(known, 1e-12) + 1 / np.maximum(known.sum() - known, 1e-12))
+    return 1 + SHARPER * (1 - separation) / (1 + (m / FEW) ** 2)
 
 
 def _read(held: FloatArray, counts: FloatArray, ratios: FloatArray, sizes: FloatArray | IntArray | None) -> ShareCurves:

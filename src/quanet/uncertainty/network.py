@@ -2,8 +2,7 @@
 
 The network was trained on tasks whose held-out instances are few or many and come from classifiers of folds. So its
 distributions include what was learned from held-out instances, and the gap between the classifiers of the folds and the
-final one, and errors that no held-out instance has shown (`unseen_errors`). With few held-out instances and a weak
-classifier they are too wide, so `powers` sharpens them (`docs/experiments/share-network.md`).
+final one, and errors that no held-out instance has shown (`unseen_errors`).
 """
 
 import numpy as np
@@ -17,8 +16,6 @@ from quanet.nn.share_reader import ShareCurves
 from quanet.uncertainty.closed_form import multinomial_covariance, observed_covariance
 from quanet.uncertainty.relearning import Ends, IntervalRequest
 
-SHARPER = 0.5  # power that is added for a useless classifier and very few held-out instances
-FEW = 100.0  # held-out instances of a class with which half of it is added
 MOST_KEPT = 50_000  # distributions that are kept at a time, 1.5 kB each
 
 
@@ -36,17 +33,15 @@ def network_intervals(request: IntervalRequest) -> Ends:
     covariance = np.empty((len(bags), k, k))
     for positions, stack in bags.gather(quantifier.rows(request.inputs)):
         sizes, estimate = request.sizes[positions], request.estimate[positions]
-        smoothed = (estimate + 1 / sizes[:, None]) / (1 + k / sizes[:, None])
-        power = powers(stack / quantifier.prior_, smoothed, quantifier.known_.sizes)
         variance = np.empty_like(estimate)
         if request.curves is not None and quantifier is request.quantifier and (sizes == stack.shape[1]).all():
             curves = [curve.take(positions) for curve in request.curves]
         else:
             curves = quantifier.share_curves(stack, sizes)
         for c, curve in enumerate(curves):
-            sharp = curve.sharpened(power[:, c])
-            lower[positions, c], upper[positions, c] = sharp.quantile(tail), sharp.quantile(1 - tail)
-            variance[:, c] = sharp.variance
+            lower[positions, c], upper[positions, c] = curve.quantile(tail), curve.quantile(1 - tail)
+            variance[:, c] = curve.variance
+        smoothed = (estimate + 1 / sizes[:, None]) / (1 + k / sizes[:, None])
         covariance[positions] = _covariance(stack / quantifier.prior_, smoothed, sizes, variance)
     if not request.target_is_bag:
         lower, upper = add_sampling(request.estimate, lower, upper, request.sizes, request.z)
@@ -67,37 +62,6 @@ def kept_curves(quantifier: Quantifier, rows: FloatArray, bags: Bags) -> list[Sh
     )
     order = np.concatenate(places).argsort()
     return [ShareCurves.joined([part[c] for part in parts]).take(order) for c in range(k)]
-
-
-def powers(likelihoods: FloatArray, prevalences: FloatArray, known: FloatArray) -> FloatArray:
-    r"""Powers (b, k) by which the network's likelihoods are sharpened: 1 if the classifier is perfect or m is large.
-
-    .. math:: 1 + \frac{1 - s}{2 (1 + (m / 100)^2)}, \qquad s = \frac{E[(q - p)^2]}{p (1 - p)}
-
-    with the posteriors q of a class at its prevalence p, and the harmonic mean m of the numbers of held-out instances
-    of this class and of the others.
-
-    Parameters
-    ----------
-    likelihoods : (b, n, k) of bags.
-    prevalences : (b, k), neither 0 nor 1.
-    known : (k,) numbers of held-out instances.
-
-    Examples
-    --------
-    >>> certain, half, unknown = np.eye(2)[None], np.array([[0.5, 0.5]]), np.ones((1, 2, 2))
-    >>> for likelihoods, m in ((certain, 100), (unknown, 100), (unknown, 10_000)):
-    ...     print(powers(likelihoods, half, np.array([m, m])).round(2))
-    [[1. 1.]]
-    [[1.25 1.25]]
-    [[1. 1.]]
-    """
-    posteriors = likelihoods * prevalences[:, None]
-    posteriors /= posteriors.sum(axis=2, keepdims=True)
-    explained = ((posteriors - prevalences[:, None]) ** 2).mean(axis=1)
-    separation = np.clip(explained / (prevalences * (1 - prevalences)), 0, 1)
-    m = 2 / (1 / np.maximum(known, 1e-12) + 1 / np.maximum(known.sum() - known, 1e-12))
-    return 1 + SHARPER * (1 - separation) / (1 + (m / FEW) ** 2)
 
 
 def _covariance(likelihoods: FloatArray, estimate: FloatArray, sizes: IntArray, variance: FloatArray) -> FloatArray:
