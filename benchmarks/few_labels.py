@@ -2,8 +2,10 @@
 
     python benchmarks/few_labels.py read FOLDER --output tmp/few --jobs 2
     python benchmarks/few_labels.py measure tmp/few --output tmp/few.json
-    python benchmarks/few_labels_table.py tmp/few.json --peers tmp/peers.json --simulations tmp/simulations.json \
-        --output benchmarks/results/few-labels.md --picture docs/few-labels.png
+    python benchmarks/few_labels.py measure tmp/few --peers --rows 100 300 1000 --repetitions 5 --output tmp/peers.json
+    python benchmarks/few_labels.py measure tmp/few --unseen 1 --repetitions 10 --output tmp/before.json
+    python benchmarks/few_labels_table.py tmp/few.json --peers tmp/peers.json --before tmp/before.json \
+        --simulations tmp/simulations.json --output benchmarks/results/few-labels.md --picture docs/few-labels.png
 
 FOLDER contains the Parquet files named in `SETS`, with columns text and label. Every repetition cuts a data set into
 random halves, draws N training rows from the first (at least 10 of each class), and fits the default text classifier in
@@ -24,6 +26,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -185,7 +188,8 @@ def measure_task(folder: Path, options: argparse.Namespace, file: str) -> dict[s
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         methods = fitted_methods(kept)
-        peers = peer_methods(kept) if options.peers else {}
+        two = pool.shape[1] == 2  # DyS is for two classes
+        peers = peer_methods(kept) if options.peers and two else {}
         for size in options.sizes:
             if pool.shape[1] == 2:
                 bags = APP(bag_size=size, repeats=options.repeats).draw_quietly(truth, rng=[seed, size])
@@ -234,6 +238,10 @@ def peer_methods(kept: Any) -> dict[str, Any]:
 
 def measure(options: argparse.Namespace) -> None:
     found = json.loads(options.output.read_text()) if options.output.exists() else {"tasks": {}}
+    if options.unseen is not None:
+        from quanet.uncertainty import unseen_errors
+
+        unseen_errors.PRIOR = options.unseen  # worker processes inherit it
     files = [
         Task(name, rows, seed).file
         for rows in options.rows
@@ -245,7 +253,7 @@ def measure(options: argparse.Namespace) -> None:
         "python": platform.python_version()
     }
     saved = time.monotonic()
-    with ProcessPoolExecutor(options.jobs) as processes:
+    with ProcessPoolExecutor(options.jobs, get_context("fork")) as processes:
         running = {processes.submit(measure_task, options.folder, options, file): file for file in files}
         for number, done in enumerate(as_completed(running), 1):
             found["tasks"][running[done]] = done.result()
@@ -277,6 +285,7 @@ def main() -> None:
     measuring.add_argument("--sizes", nargs="+", type=int, default=[50, 500])
     measuring.add_argument("--repeats", type=int, default=10, help="bags of each of 21 prevalences")
     measuring.add_argument("--repetitions", type=int, default=100, help="at most")
+    measuring.add_argument("--unseen", type=float, help="prior of errors that were never seen; 0.2.0 had 1")
     measuring.add_argument("--peers", action="store_true", help="also QuaPy's methods, which are slow")
     add_selection(measuring)
     measuring.set_defaults(run=measure)

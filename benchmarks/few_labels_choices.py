@@ -1,13 +1,12 @@
 """What QuaNet's choices at inference are worth: errors and intervals with few labels if one is made differently.
 
-    python benchmarks/few_labels_choices.py tmp/few --repetitions 12 --jobs 2
+    OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/few_labels_choices.py tmp/few --repetitions 12 --jobs 2
 
 FOLDER has what `few_labels.py read` wrote. Only data sets that choices may be made with are used. Prints a table: mean
 over the sets of the absolute error relative to EMQ's, then coverage and interval score.
 """
 
 import argparse
-import os
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -99,6 +98,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
     main()

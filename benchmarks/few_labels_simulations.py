@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,10 +105,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", choices=("near", "classes"), default=["near", "classes"])
+    parser.add_argument("--unseen", type=float, help="prior of errors that were never seen; 0.2.0 had 1")
     options = parser.parse_args()
+    if options.unseen is not None:
+        from quanet.uncertainty import unseen_errors
+
+        unseen_errors.PRIOR = options.unseen  # worker processes inherit it
     found = json.loads(options.output.read_text()) if options.output.exists() else {}
-    missing, saved = [job for job in jobs() if job.name not in found], time.monotonic()
-    with ProcessPoolExecutor(options.jobs) as processes:
+    missing = [job for job in jobs() if job.kind in options.kinds and job.name not in found]
+    saved = time.monotonic()
+    with ProcessPoolExecutor(options.jobs, get_context("fork")) as processes:
         running = {processes.submit(measure, job): job for job in missing}
         for number, done in enumerate(as_completed(running), 1):
             found[running[done].name] = done.result()

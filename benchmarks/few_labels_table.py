@@ -1,7 +1,7 @@
 """Tables and the picture of `benchmarks/few_labels.py` and `benchmarks/few_labels_simulations.py`.
 
-python benchmarks/few_labels_table.py tmp/few.json --peers tmp/peers.json --simulations tmp/simulations.json \
-    --output benchmarks/results/few-labels.md --picture docs/few-labels.png
+python benchmarks/few_labels_table.py tmp/few.json --peers tmp/peers.json --before tmp/before.json \
+    --simulations tmp/simulations.json --output benchmarks/results/few-labels.md --picture docs/few-labels.png
 """
 
 import argparse
@@ -81,6 +81,30 @@ def summary(cells: pd.DataFrame) -> list[str]:
                 f"{mean['coverage EMQ']:.1%} | {mean['width QuaNet']:.3f} | {mean['width EMQ']:.3f} | "
                 f"{mean['score QuaNet']:.3f} | {mean['score EMQ']:.3f} |"
             )
+    return lines
+
+
+def mean_errors(cells: pd.DataFrame) -> list[str]:
+    """Mean errors over the sets, and QuaNet's relative to EMQ's."""
+    lines = ["| rows | bag | AE of QuaNet | EMQ | PACC | QuaNet over EMQ |", "|---|---|---|---|---|---|"]
+    for size, rows in ((size, rows) for size, limits in LIMITS.items() for rows in limits):
+        part = cells[(cells["rows"] == rows) & (cells["size"] == size)]
+        ours, emq, pacc = (part[f"ae {method}"].mean() for method in ("QuaNet", "EMQ", "PACC"))
+        lines.append(f"| {rows} | {size} | {ours:.4f} | {emq:.4f} | {pacc:.4f} | {ours / emq:.3f} |")
+    return lines
+
+
+def scores_before(data: pd.DataFrame, before: pd.DataFrame) -> list[str]:
+    """Interval scores next to those of EMQ of 0.2.0, for the training sets that both have; means over the sets."""
+    keys = ["set", "rows", "seed", "size"]
+    both = data[data["method"].isin(["QuaNet", "EMQ"])].pivot_table("score", keys, "method", observed=True)
+    earlier = before[before["method"] == "EMQ"].set_index(keys)["score"].rename("EMQ of 0.2.0")
+    means = both.join(earlier, how="inner").groupby(["size", "rows", "set"], observed=True).mean()
+    means = means.groupby(["size", "rows"], observed=True).mean()
+    lines = ["| rows | bag | QuaNet | EMQ | EMQ of 0.2.0 |", "|---|---|---|---|---|"]
+    for (size, rows), line in means.sort_index(ascending=[False, True]).iterrows():  # type: ignore[misc]
+        figures = [f"{line[name]:.3f}" for name in ("QuaNet", "EMQ", "EMQ of 0.2.0")]
+        lines.append(f"| {rows} | {size} | {' | '.join(figures)} |")
     return lines
 
 
@@ -232,13 +256,29 @@ kindle-store and amazon-devices are stand-ins for the paper's KINDLE and HP.
 
 ## All sets
 
+*AE over EMQ's*: the mean over the sets of the ratios. *At most*: the goal, which is missed with 300 and
+with 1,000 rows.
+
 {summary}
+
+## Mean errors
+
+Ratios of mean errors; the sets where EMQ errs most weigh most.
+
+{means}
 
 ## Sets that no choice was made with
 
-Settings of the simulator and three constants of the intervals were chosen with the other sets. These are held out.
+Settings of the simulator, sharpening and growth were chosen with the other sets. These are held out.
 
 {untouched}
+
+## Interval scores, and those of EMQ before
+
+EMQ's intervals became narrower in 0.3.0, because they expect fewer errors that were never seen. The first {number}
+training sets.
+
+{before}
 
 ## QuaPy on the same rows
 
@@ -273,18 +313,22 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("--peers", type=Path, required=True)
     parser.add_argument("--simulations", type=Path, required=True)
+    parser.add_argument("--before", type=Path, required=True, help="measured with --unseen 1, as 0.2.0")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--picture", type=Path, required=True)
     options = parser.parse_args()
     data, peers = read_results(options.results), read_results(options.peers)
     simulated = json.loads(options.simulations.read_text())
-    cells = cells_of(data, BINARY)
+    cells, before = cells_of(data, BINARY), read_results(options.before)
     versions = json.loads(options.results.read_text())["versions"]
     seeds = peers.groupby(["set", "rows"], observed=True)["seed"].nunique().max()
     text = PAGE.format(
         versions=", ".join(f"{name} {number}" for name, number in versions.items()),
         summary="\n".join(summary(cells)),
+        means="\n".join(mean_errors(cells)),
         untouched="\n".join(summary(cells[cells["set"].isin(UNTOUCHED)])),
+        number=before["seed"].max() + 1,
+        before="\n".join(scores_before(data[data["set"].isin(BINARY)], before)),
         peers_note=f"The same posteriors and bags, {seeds} training sets of each size.",
         peers="\n".join(against_peers(peers[peers["set"].isin(BINARY)])),
         near_rows=300,

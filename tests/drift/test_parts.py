@@ -58,7 +58,7 @@ def test_a_wrong_number_of_groups_is_named():
 def counting(offset):
     """A quantifier that counts one-hot rows and is off by a constant."""
     return SimpleNamespace(
-        classes_=np.array([0, 1]), aggregate=lambda rows: rows.mean(axis=-2) + np.array([-offset, offset])
+        classes_=np.array([0, 1]), aggregate_quickly=lambda rows: rows.mean(axis=-2) + np.array([-offset, offset])
     )
 
 
@@ -71,7 +71,7 @@ def test_a_constant_bias_has_its_square_over_p_times_1_minus_p():
 
 def test_noise_of_a_small_part_is_not_bias():
     rng = np.random.default_rng(0)
-    noisy = SimpleNamespace(classes_=np.array([0, 1]), aggregate=lambda rows: rows.mean(axis=-2))
+    noisy = SimpleNamespace(classes_=np.array([0, 1]), aggregate_quickly=lambda rows: rows.mean(axis=-2))
     found = []
     for _ in range(200):
         codes = np.arange(60) % 2

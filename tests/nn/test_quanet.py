@@ -242,3 +242,13 @@ def test_powers_are_one_for_good_classifiers_or_many_rows():
     assert found == sorted(found, reverse=True)
     assert 1.3 < found[0] < 1.5
     assert found[-1] == pytest.approx(1, abs=1e-3)
+
+
+def test_the_drift_scale_is_that_of_maximum_likelihood_which_is_fast():
+    X, y = Gaussians().draw([0.5, 0.5], 2000, rng=0)
+    network, likelihood = QuaNet().fit(X, y), EMQ().fit(X, y)
+    assert network.drift_.rate == pytest.approx(likelihood.drift_.rate, rel=0.05)
+    rows = network.represent(X[:300])
+    np.testing.assert_allclose(
+        network.aggregate_quickly(rows), likelihood.aggregate(likelihood.represent(X[:300])), atol=5e-3
+    )

@@ -8,8 +8,8 @@ almost negative binomial. With the quantile q of a Gamma(a) distribution, its qu
 
 .. math:: j_{level} = \frac{q_{(1 + level) / 2}}{\log (1 + m / N)}
 
-If all rates were equally likely (a = 1), intervals of nearly perfect classifiers would be twice as wide and contain the
-truth in 99 to 100 % of bags (`docs/experiments/share-network.md`).
+If all rates were equally likely (a = 1), intervals of nearly perfect classifiers would be up to 1.7 times as wide, and
+contain the truth in 98 to 100 % of bags (`docs/experiments/share-network.md`).
 
 Errors are whole numbers, so that half an error or less is none. In a bag of n instances with an estimate of
 :math:`\hat p_c` there may be :math:`N = n \hat p_c + 1` of class c, because one may have been missed. The estimate of
