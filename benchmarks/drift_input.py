@@ -28,7 +28,7 @@ from quanet.nn.share_network import FACTS, GRID, WIDTH, ShareNetwork, read_tasks
 from quanet.nn.simulator import Simulator
 
 LEAST, MOST = 1e-5, 1.0  # variance of the bias relative to p (1 - p); a quarter of the tasks have the least
-KINDS = (
+MEASURED = (
     *("amazon-devices", "kindle-store", "blitzer4 without books", "blitzer4 without dvd"),
     *("blitzer4 without electronics", "blitzer4 without kitchen"),
     *("halves of amazon-devices-test", "halves of kindle-device-test", "halves of blitzer4"),
@@ -130,7 +130,7 @@ def measure(options: argparse.Namespace) -> None:
         f"| scenario | kind | {' | '.join(f'{name}, {where}' for where in ('outside', 'inside') for name in names)} |"
     )
     print("|" + "---|" * (2 + 2 * len(names)), flush=True)
-    for name in options.only or KINDS:
+    for name in options.only or MEASURED:
         train_part, target = SCENARIOS[name].read(options.folder, options.seed)
         quantifier = QuaNet().fit(train_part["text"].tolist(), train_part["label"].to_numpy())
         inputs = quantifier.read(target["text"].tolist())
@@ -160,7 +160,7 @@ def main() -> None:
     measuring = verbs.add_parser("measure")
     measuring.add_argument("folder", type=Path)
     measuring.add_argument("--weights", type=Path, required=True)
-    measuring.add_argument("--only", nargs="+", choices=KINDS)
+    measuring.add_argument("--only", nargs="+", choices=MEASURED)
     measuring.set_defaults(run=measure)
     for verb in (training, measuring):
         verb.add_argument("--seed", type=int, default=0)

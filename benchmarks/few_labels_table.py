@@ -256,8 +256,8 @@ kindle-store and amazon-devices are stand-ins for the paper's KINDLE and HP.
 
 ## All sets
 
-*AE over EMQ's*: the mean over the sets of the ratios. *At most*: the goal, which is missed with 300 and
-with 1,000 rows.
+*AE over EMQ's*: the mean over the sets of the ratios. *At most*: the goal; a
+larger figure misses it.
 
 {summary}
 

@@ -33,10 +33,12 @@ __all__ = ["__version__", *sorted(MODULE_OF)]  # noqa: PLE0604
 def __getattr__(name: str) -> object:
     if name not in MODULE_OF:
         raise AttributeError(f"module 'quanet' has no attribute {name!r}")
-    from quanet.errors import needing_torch
-
-    with needing_torch(name):
+    try:
         module = import_module(MODULE_OF[name])
+    except ModuleNotFoundError as error:
+        from quanet.errors import missing_torch
+
+        raise missing_torch(error, name) from None
     value = getattr(module, name)
     globals()[name] = value
     return value

@@ -181,7 +181,7 @@ class Quantifier(BaseEstimator, ABC):
         raise NotImplementedError(f"{type(self).__name__} must define `_aggregate`: bags of rows -> prevalences.")
 
     def aggregate_quickly(self, rows: ArrayLike) -> FloatArray:
-        """Estimates whose bias under drift is that of `aggregate`, where very many are needed; those, by default."""
+        """Estimates for the drift scale, which needs very many: those of `aggregate`, unless they take long."""
         return self.aggregate(rows)
 
     def _shrunk(self, estimates: FloatArray) -> FloatArray:

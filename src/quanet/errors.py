@@ -1,7 +1,6 @@
 """All errors and warnings of quanet, and how messages quote values."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any
@@ -114,17 +113,11 @@ class MissingExtra(QuanetError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
 
 
-@contextmanager
-def needing_torch(name: str) -> Iterator[None]:
-    """Inside, an import that fails because PyTorch is not installed raises `MissingExtra`, for what has this name."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtra(
-            f"{name} needs PyTorch, which is not installed. Install it: pip install 'quanet[nn]'"
-        ) from None
+def missing_torch(error: ModuleNotFoundError, name: str) -> ImportError:
+    """What to raise after a failed import: `MissingExtra`, for what has this name, if PyTorch is not installed."""
+    if error.name != "torch":
+        return error
+    return MissingExtra(f"{name} needs PyTorch, which is not installed. Install it: pip install 'quanet[nn]'")
 
 
 class QuanetWarning(UserWarning):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.base import Quantifier
-from quanet.errors import QuanetWarning, needing_torch
+from quanet.errors import QuanetWarning, missing_torch
 from quanet.held_out import ADVICE, MIN_HELD_OUT, HeldOut, knowledge
 from quanet.methods.about import About
 from quanet.methods.em import Calibrated
@@ -89,8 +89,10 @@ class QuaNet(Calibrated):
 
         Its docstring, in `quanet.nn.paper`, describes the parameters and how it departs from the authors' code.
         """
-        with needing_torch("QuaNet.paper"):
+        try:
             from quanet.nn.paper import PaperQuaNet
+        except ModuleNotFoundError as error:
+            raise missing_torch(error, "QuaNet.paper") from None
         return PaperQuaNet(
             classifier,
             max_epochs=max_epochs,
@@ -124,7 +126,7 @@ class QuaNet(Calibrated):
         return expected(self.share_curves(stack)).reshape(*posteriors.shape[:-2], -1)
 
     def aggregate_quickly(self, rows: ArrayLike) -> FloatArray:
-        """Maximum likelihood, which the network corrects: under drift both are off by about as much."""
+        """Maximum likelihood, which the network corrects and which is off a little more under drift."""
         return maximum_likelihood(check_rows(rows, width=len(self.classes_)), self.prior_)[0]
 
     def share_curves(self, rows: FloatArray, sizes: FloatArray | IntArray | None = None) -> list[ShareCurves]:

@@ -19,7 +19,7 @@ from typing import Any, cast
 from sklearn.base import BaseEstimator
 
 from quanet.base import Quantifier
-from quanet.errors import InvalidModel, InvalidSetting, needing_torch
+from quanet.errors import InvalidModel, InvalidSetting, missing_torch
 from quanet.held_out import HeldOut
 from quanet.persist.tree_checks import check_trees
 
@@ -99,8 +99,10 @@ def known(name: str) -> type | None:
     module = PARTS.get(name) or QUANET.MODULE_OF.get(name)
     if module is None:
         return None
-    with needing_torch(name):
+    try:
         found = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise missing_torch(error, name) from None
     if name in PARTS:
         return cast("type", found)
     return found if isinstance(found, type) and (issubclass(found, BaseEstimator) or is_dataclass(found)) else None
