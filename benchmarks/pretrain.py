@@ -5,19 +5,20 @@
         "final_shift": 0.1, "final_skew": 0.8}}'
     python benchmarks/pretrain.py train --output weights.safetensors --log second.jsonl --checkpoint second.pt \
         --start first.safetensors --steps 4721 --recipe '{"lr": 0.0015}'
-    python benchmarks/pretrain.py ablate --output ablations.json --seconds 20 --real FOLDER
+    python benchmarks/pretrain.py ablate --output ablations.json --recipe '{"steps": 1536, "batch": 512}' --real FOLDER
+    python benchmarks/pretrain.py table ablations.json
 
 The number of steps, not the time, decides the result; `--steps auto` measures how many fit into `--seconds`. A run that
-was stopped resumes from its checkpoint. Ablations are timed, so that every variant costs the same. `--real` has scores
-of real texts, which `few_labels.py read` writes: every network is also measured on them, and two variants learn from
-half of the data sets and are measured on the other half.
+was stopped resumes from its checkpoint. `--real` has scores of real texts, which `few_labels.py read` writes: every
+network is also measured on them, and two variants learn from half of the data sets and are measured on the other half.
+With `ablate --start`, variants continue from these weights; those of another network cannot.
 """
 
 import argparse
 import json
-import math
 import time
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,16 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from quanet.nn.pretrain import PretrainingRecipe, losses, read_scores, train
+from quanet.nn.share_network import ShareNetwork
 from quanet.nn.simulator import Prior, Simulator, TaskScores
 
 ABLATIONS = {
     "as shipped": PretrainingRecipe(),
     "no fitted classifiers": PretrainingRecipe(prior=Prior(fitted=0.0)),
     "no fold errors": PretrainingRecipe(prior=Prior(folds=False)),
+    "half the fold errors": PretrainingRecipe(
+        prior=Prior(fold_shift=0.08, fold_noise=0.1, final_shift=0.035, final_skew=0.3)
+    ),
     "scores unrelated to the likelihood ratio": PretrainingRecipe(prior=Prior(likelihood_ratio=0.0)),
     "all scores linear in its logarithm": PretrainingRecipe(prior=Prior(plain=1.0)),
     "no scores linear in its logarithm": PretrainingRecipe(prior=Prior(plain=0.0)),
@@ -50,7 +55,9 @@ HALVES = {  # of the real data sets
     "second half": ("blitzer4", "shopping-zh", "kindle-store"),
 }
 BAG = 500  # instances of a bag of real scores
-MEASURED = 4096  # tasks of real scores, for each data set and number of training rows
+MEASURED = 512  # tasks of real scores, for each data set and number of training rows
+REAL_ROWS = (100, 300, 1000)  # training rows of tasks of real scores
+START = "not trained further"
 
 
 class RealTasks:
@@ -82,14 +89,14 @@ class RealTasks:
         self.pools = torch.stack([padded(of_class, widest, 0.0) for of_class in pools], 1)
         self.sizes = torch.tensor([[len(pool) for pool in of_class] for of_class in pools], device=device).T
 
-    def draw(self, generator: torch.Generator, number: int, smallest: int = 2) -> TaskScores:
-        """Tasks with bags of at least so many instances."""
+    def draw(self, generator: torch.Generator, number: int, smallest: int = 2, largest: int = BAG) -> TaskScores:
+        """Tasks with bags of so many instances."""
         simulator, device = Simulator(generator), generator.device
         task = torch.randint(len(self.held), (number,), generator=generator, device=device)
         classes = (simulator.uniform(number, BAG) < simulator.shares(number)[:, None]).long()
         place = (simulator.uniform(number, BAG) * self.sizes[task[:, None], classes]).long()
         bag = self.pools[task[:, None], classes, place]
-        size = simulator.log_uniform(number, smallest, BAG + 0.5).floor()
+        size = simulator.log_uniform(number, smallest, largest + 0.5).floor()
         kept = torch.arange(BAG, device=device) < size[:, None]
         held, codes = self.held[task], self.codes[task]
         counts = held.new_zeros(number, 3, held.shape[1] + BAG)
@@ -101,24 +108,32 @@ class RealTasks:
 
 
 def measured_on_real(network: Any, folder: Path, device: str, sets: tuple[str, ...]) -> dict[str, Any]:
-    """Losses of a network on tasks of real scores, by number of training rows and data set."""
+    """Losses of a network on tasks of real scores, by data set, number of training rows and size of bags."""
     found = {}
-    for rows in (100, 300, 1000):
-        for name in sets:
-            if not list(folder.glob(f"{name}-{rows}-*.npz")):
-                continue
-            generator = torch.Generator(device).manual_seed(rows)
-            tasks = RealTasks(folder, (rows,), (name,), device).draw(generator, MEASURED, smallest=BAG)
-            found[f"{name}/{rows}"] = losses(network, read_scores(tasks))
+    for rows, name in product(REAL_ROWS, sets):
+        if not list(folder.glob(f"{name}-{rows}-*.npz")):
+            continue
+        generator = torch.Generator(device).manual_seed(rows)
+        tasks = RealTasks(folder, (rows,), (name,), device)
+        for size in (50, BAG):
+            drawn = tasks.draw(generator, MEASURED, size, size)
+            found[f"{name}/{rows}/{size}"] = losses(network, read_scores(drawn))
     return found
 
 
+def network_of(weights: dict[str, torch.Tensor], device: str) -> ShareNetwork:
+    """The network with these weights."""
+    network = ShareNetwork().to(device)
+    network.load_state_dict(weights)
+    return network
+
+
 def measured_steps(recipe: PretrainingRecipe, device: str, seconds: float) -> int:
-    """Steps that fit into so many seconds, from 160 of them."""
-    reports = train(replace(recipe, steps=240, valid=64), device, every=80)
-    times = [(report["step"], time.monotonic()) for report in reports]
-    (first, start), (last, end) = times[0], times[-1]
-    return int(seconds * (last - first) / (end - start))
+    """Steps that fit into so many seconds, from those after each of three draws of tasks."""
+    between = recipe.chunk * recipe.chunks * recipe.reuse
+    reports = train(replace(recipe, steps=3 * between, valid=64), device, every=between)
+    times = [time.monotonic() for _ in reports]
+    return int(seconds * 2 * between / (times[-1] - times[0]))
 
 
 def stages_of(weights: Path) -> list[Any]:
@@ -141,7 +156,7 @@ def run_training(options: argparse.Namespace) -> None:
     weights = None if options.start is None else load_file(options.start)
     earlier = [] if options.start is None else stages_of(options.start)
     command = f"python benchmarks/pretrain.py train --steps {steps} --seed {options.seed} --recipe '{options.recipe}'"
-    for report in train(recipe, options.device, start_from=weights, checkpoint=options.checkpoint):
+    for report in train(recipe, options.device, start_from=weights, checkpoint=options.checkpoint, every=options.every):
         network = report.pop("network_")
         report["seconds"] = round(time.monotonic() - start, 1)
         if options.real is not None and report["step"] == steps:
@@ -149,7 +164,7 @@ def run_training(options: argparse.Namespace) -> None:
         print(json.dumps(report), flush=True)
         with options.log.open("a") as log:
             log.write(json.dumps(report) + "\n")
-        facts = {"stages": json.dumps([*earlier, {"command": command, "recipe": asdict(recipe) | {"seconds": None}}])}
+        facts = {"stages": json.dumps([*earlier, {"command": command, "recipe": asdict(recipe)}])}
         found = {name: value.float().cpu().contiguous() for name, value in network.state_dict().items()}
         partial = options.output.with_suffix(".partial")
         save_file(found, partial, facts)
@@ -159,26 +174,25 @@ def run_training(options: argparse.Namespace) -> None:
 def run_ablations(options: argparse.Namespace) -> None:
     found = json.loads(options.output.read_text()) if options.output.exists() else {}
     every = sum(HALVES.values(), ())
+    weights = None if options.start is None else load_file(options.start)
     variants: dict[str, tuple[PretrainingRecipe, tuple[str, ...], tuple[str, ...]]] = {
-        name: (recipe, (), every) for name, recipe in ABLATIONS.items()
+        name: (recipe, (), every)
+        for name, recipe in ABLATIONS.items()
+        if weights is None or not set(recipe.network) - {"use_facts"}
     }
     if options.real is not None:
         for (half, learned), measured in zip(HALVES.items(), reversed(HALVES.values()), strict=True):
             variants[f"real scores of the {half}, too"] = PretrainingRecipe(), learned, measured
+    if weights is not None and options.real is not None and START not in found:
+        found[START] = {
+            "real": measured_on_real(network_of(weights, options.device), options.real, options.device, every)
+        }
     for name, (variant, learned, measured) in variants.items():
         if name in found or (options.only and name not in options.only):
             continue
-        recipe = replace(
-            variant,
-            seconds=options.seconds,
-            steps=10**6,
-            batch=options.batch,
-            valid=4096,
-            warm_up=100,
-            seed=options.seed,
-        )
-        others = RealTasks(options.real, (100, 300), learned, options.device).draw if learned else None
-        for report in train(recipe, options.device, others=others, every=10**6):
+        recipe = replace(variant, seed=options.seed, **json.loads(options.recipe))
+        others = RealTasks(options.real, REAL_ROWS, learned, options.device).draw if learned else None
+        for report in train(recipe, options.device, start_from=weights, others=others, every=recipe.steps):
             network = report.pop("network_")
             if options.real is not None:
                 report["real"] = measured_on_real(network, options.real, options.device, measured)
@@ -187,6 +201,23 @@ def run_ablations(options: argparse.Namespace) -> None:
         partial = options.output.with_suffix(".partial")
         partial.write_text(json.dumps(found, indent=1))
         partial.replace(options.output)
+
+
+def print_table(options: argparse.Namespace) -> None:
+    """Errors relative to the first variant's on the same tasks of real scores, means over data sets; then coverage."""
+    found = json.loads(options.found.read_text())
+    base = next(iter(found.values()))["real"]
+    cases = [f"/{rows}/{size}" for rows in REAL_ROWS for size in (50, BAG)]
+    print(f"| | {' | '.join('{1} rows, bags of {2}'.format(*case.split('/')) for case in cases)} |")
+    print("|" + "---|" * (len(cases) + 1))
+    for name, facts in found.items():
+        cells = []
+        for case in cases:
+            kept = [key for key in facts["real"] if key.endswith(case)]
+            ratio = np.mean([facts["real"][key]["network_ae"] / base[key]["network_ae"] for key in kept])
+            coverage = np.mean([facts["real"][key]["network_coverage"] for key in kept])
+            cells.append(f"{ratio:.3f}, {coverage:.1%}")
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 def main() -> None:
@@ -198,13 +229,21 @@ def main() -> None:
     training.add_argument("--start", type=Path, help="weights of an earlier stage")
     training.add_argument("--log", type=Path, required=True)
     training.add_argument("--checkpoint", type=Path)
+    training.add_argument("--every", type=int, default=512, help="steps between two lines of the log")
     training.add_argument("--recipe", default="{}", help="JSON of fields of the recipe that differ")
     training.set_defaults(run=run_training)
     ablating = commands.add_parser("ablate")
-    ablating.add_argument("--seconds", type=float, default=math.inf)
-    ablating.add_argument("--batch", type=int, default=512)
-    ablating.add_argument("--only", nargs="+", choices=ABLATIONS)
+    ablating.add_argument("--start", type=Path, help="weights that every variant continues from")
+    ablating.add_argument(
+        "--recipe", default="{}", help="JSON of fields in which all recipes differ from the usual one"
+    )
+    ablating.add_argument(
+        "--only", nargs="+", choices=[*ABLATIONS, *(f"real scores of the {half}, too" for half in HALVES)]
+    )
     ablating.set_defaults(run=run_ablations)
+    tabulating = commands.add_parser("table")
+    tabulating.add_argument("found", type=Path)
+    tabulating.set_defaults(run=print_table)
     for command in (training, ablating):
         command.add_argument("--output", type=Path, required=True)
         command.add_argument("--device", default="cuda")

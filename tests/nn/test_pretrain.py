@@ -8,10 +8,19 @@ import pytest
 import torch
 
 from quanet.nn import pretrain
-from quanet.nn.pretrain import PretrainingRecipe, draw_batch, losses, main, shipped_network, train
+from quanet.nn.pretrain import (
+    PretrainingRecipe,
+    batches,
+    draw_batch,
+    losses,
+    main,
+    read_scores,
+    shipped_network,
+    train,
+)
 from quanet.nn.share_network import ShareNetwork
 from quanet.nn.share_reader import WEIGHTS
-from quanet.nn.simulator import Prior, Simulator
+from quanet.nn.simulator import Prior, Simulator, TaskScores
 
 
 @pytest.fixture
@@ -19,7 +28,14 @@ def quick(monkeypatch):
     """Small tasks and a small network."""
     monkeypatch.setattr(pretrain, "SMALL", ((0.5, 30, 40), (0.5, 40, 60)))
     return PretrainingRecipe(
-        steps=12, batch=24, valid=48, chunk=2, warm_up=2, network={"width": 16, "layers": 1, "heads": 2}
+        steps=12,
+        batch=24,
+        valid=48,
+        chunk=1,
+        chunks=2,
+        reuse=2,
+        warm_up=2,
+        network={"width": 16, "layers": 1, "heads": 2},
     )
 
 
@@ -35,8 +51,8 @@ def test_a_stopped_run_resumes_from_its_checkpoint(quick, tmp_path):
     list(islice(train(quick, "cpu", checkpoint=tmp_path / "half.pt", every=4), 1))
     rest = list(train(quick, "cpu", checkpoint=tmp_path / "half.pt", every=4))
     assert [report["step"] for report in rest] == [8, 12]
-    # Tasks are drawn from the generator's kept state; only its place within a chunk differs.
-    assert rest[-1]["network"] == pytest.approx(whole[-1]["network"], rel=1e-4)
+    # Tasks are drawn from the generator's kept state.
+    assert rest[-1]["network"] == pytest.approx(whole[-1]["network"], rel=1e-6)
 
 
 def test_a_stage_may_start_from_the_weights_of_another(quick):
@@ -55,7 +71,27 @@ def test_other_tasks_may_be_mixed_in(quick):
         return Simulator(generator, Prior(fitted=0.0)).small(number, 40, 60)
 
     assert len(list(train(replace(quick, steps=2), "cpu", others=others, every=2))) == 1
-    assert drawn == [24]
+    assert drawn == [12, 12]
+
+
+def test_each_task_is_seen_as_often_as_the_recipe_says(quick):
+    simulator = Simulator(torch.Generator("cpu").manual_seed(3))
+    seen = [batch.base for batch in batches(replace(quick, steps=8), simulator, None, 0)]
+    assert [len(base) for base in seen] == [24] * 8
+    # With its classes in either order: the rarer of two mirrored values identifies a task.
+    keys = torch.cat(seen)[:, [0, -1]].sort(dim=1).values
+    for block in (keys[:96], keys[96:]):
+        assert torch.unique(block, dim=0, return_counts=True)[1].tolist() == [2] * 48
+
+
+def test_swapped_classes_are_read_as_if_they_had_been_drawn_so():
+    drawn = Simulator(torch.Generator("cpu").manual_seed(5)).small(40, 60, 90)
+    mirrored = TaskScores(-drawn.scores, drawn.counts[:, [1, 0, 2]], 1 - drawn.share)
+    for found, right in zip(read_scores(drawn).swapped().parts(), read_scores(mirrored).parts(), strict=True):
+        torch.testing.assert_close(found, right, atol=5e-3, rtol=1e-3)
+    again = read_scores(drawn).swapped().swapped()
+    for found, right in zip(again.parts(), read_scores(drawn).parts(), strict=True):
+        torch.testing.assert_close(found, right)
 
 
 def test_a_prior_without_large_problems_has_as_many_tasks():

@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from quanet.nn.share_network import ShareNetwork, read_tasks, surprise
+from quanet.nn.share_network import ShareNetwork, read_tasks, surprise, swapped_bins, swapped_facts
 from quanet.nn.share_reader import WEIGHTS
 from quanet.nn.simulator import Prior, Simulator, TaskScores
 
@@ -39,10 +38,11 @@ class PretrainingRecipe:
     """How the network is trained."""
 
     steps: int = 20_000
-    seconds: float = math.inf  # after which training has ended, in trials; the result then depends on the machine
     batch: int = 1024
     valid: int = 8192  # fixed tasks, of the whole prior
     chunk: int = 8  # batches whose tasks are made together
+    chunks: int = 1  # that are shuffled together
+    reuse: int = 1  # how often each task is seen, with its classes in either order; more where drawing tasks is slow
     lr: float = 2.5e-3
     warm_up: int = 500
     weight_decay: float = 1e-3
@@ -69,25 +69,32 @@ class TaskBatch:
         """All arrays."""
         return self.bins, self.base, self.facts, self.nodes, self.share
 
-    def mixed_with(self, other: "TaskBatch", generator: torch.Generator) -> "TaskBatch":
-        """These and other tasks, in random order."""
-        both = TaskBatch(*(torch.cat(parts) for parts in zip(self.parts(), other.parts(), strict=True)))
-        return both.take(torch.randperm(len(both.share), generator=generator, device=generator.device))
+    @classmethod
+    def joined(cls, batches: "list[TaskBatch]") -> "TaskBatch":
+        """The tasks of all batches."""
+        return cls(*(torch.cat(parts) for parts in zip(*(batch.parts() for batch in batches), strict=True)))
+
+    def with_half_swapped(self) -> "TaskBatch":
+        """The same tasks; in the first half, the classes have changed places."""
+        half = len(self.share) // 2
+        return TaskBatch.joined([self.take(slice(half)).swapped(), self.take(slice(half, None))])
+
+    def swapped(self) -> "TaskBatch":
+        """The same tasks after the two classes have changed places, and the sign of the scores with them."""
+        bins, facts = swapped_bins(self.bins), swapped_facts(self.facts)
+        return TaskBatch(bins, self.base.flip(1), facts, 1 - self.nodes.flip(1), 1 - self.share)
 
 
 @torch.no_grad()
 def draw_batch(simulator: Simulator, size: int) -> TaskBatch:
-    """So many tasks of all kinds, in random order."""
+    """So many tasks of all kinds."""
     numbers = [round(part * size) for part, *_ in SMALL]
     if not simulator.prior.large:
         numbers[1] += size - sum(numbers)
     drawn = [simulator.small(number, *most) for number, (_, *most) in zip(numbers, SMALL, strict=True) if number]
     if size > sum(numbers):
         drawn.append(simulator.large(size - sum(numbers)))
-    read = [read_scores(scores) for scores in drawn]
-    every = TaskBatch(*(torch.cat(parts) for parts in zip(*(batch.parts() for batch in read), strict=True)))
-    order = torch.randperm(size, generator=simulator.generator, device=simulator.device)
-    return every.take(order)
+    return TaskBatch.joined([read_scores(scores) for scores in drawn])
 
 
 @torch.no_grad()
@@ -134,7 +141,7 @@ def train(
     start_from: dict[str, Tensor] | None = None,
     others: Callable[[torch.Generator, int], TaskScores] | None = None,
     checkpoint: Path | None = None,
-    every: int = 500,
+    every: int = 512,
 ) -> Iterator[dict[str, Any]]:
     """Train a network, yielding its losses on fixed tasks every so many steps, with the network.
 
@@ -144,7 +151,8 @@ def train(
     device : where.
     start_from : weights of an earlier stage.
     others : draws so many tasks that are not simulated, which half of each batch is made of.
-    checkpoint : a file from which a run that was stopped resumes.
+    checkpoint : a file from which a run that was stopped resumes. It is written whenever new tasks are about to be
+        drawn, so the result is the same.
     every : steps between two reports.
     """
     generator = torch.Generator(device).manual_seed(recipe.seed)
@@ -162,19 +170,10 @@ def train(
         optimizer.load_state_dict(kept["optimizer"])
         generator.set_state(kept["generator"].cpu())
         first = kept["step"]
-    tasks, start = None, time.monotonic()
-    for step in range(first, recipe.steps):
-        at = (step - first) % recipe.chunk
-        if tasks is None or at == 0:
-            number = recipe.chunk * recipe.batch
-            tasks = draw_batch(simulator, number if others is None else number // 2)
-            if others is not None:
-                tasks = tasks.mixed_with(read_scores(others(generator, number - number // 2)), generator)
-        batch = tasks.take(slice(at * recipe.batch, (at + 1) * recipe.batch))
-        done = min(1.0, max(step / recipe.steps, (time.monotonic() - start) / recipe.seconds))
-        rate = recipe.lr * min(1.0, (step + 1) / recipe.warm_up) * (0.5 * (1 + math.cos(math.pi * done)) + 0.002)
+    for step, batch in enumerate(batches(recipe, simulator, others, first), first):
+        rate = 0.5 * (1 + math.cos(math.pi * step / recipe.steps)) + 0.002
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = recipe.lr * min(1.0, (step + 1) / recipe.warm_up) * rate
         with torch.autocast(device.split(":")[0], dtype=torch.bfloat16):
             logits = network(batch.bins, batch.base, batch.facts)
         loss = surprise(logits.float(), batch.nodes, batch.share).mean()
@@ -182,15 +181,37 @@ def train(
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
-        if (step + 1) % every == 0 or step + 1 == recipe.steps or done == 1:
-            if checkpoint is not None:
-                partial = checkpoint.with_suffix(".partial")
-                kept = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-                torch.save({**kept, "generator": generator.get_state(), "step": step + 1}, partial)
-                partial.replace(checkpoint)
+        last = step + 1 == recipe.steps
+        if checkpoint is not None and (last or (step + 1) % (recipe.chunk * recipe.chunks * recipe.reuse) == 0):
+            partial = checkpoint.with_suffix(".partial")
+            kept = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save({**kept, "generator": generator.get_state(), "step": step + 1}, partial)
+            partial.replace(checkpoint)
+        if last or (step + 1) % every == 0:
             yield {"step": step + 1, "loss": float(loss.detach()), **losses(network, valid), "network_": network}
-        if done == 1:
-            return
+
+
+def batches(
+    recipe: PretrainingRecipe,
+    simulator: Simulator,
+    others: Callable[[torch.Generator, int], TaskScores] | None,
+    first: int,
+) -> Iterator[TaskBatch]:
+    """Batches of all steps from the first of them on, which must be one at which tasks are drawn."""
+    generator, drawn = simulator.generator, recipe.chunk * recipe.batch
+    step = first
+    while step < recipe.steps:
+        parts = []
+        for _ in range(recipe.chunks):
+            parts.append(draw_batch(simulator, drawn if others is None else drawn // 2))
+            if others is not None:
+                parts.append(read_scores(others(generator, drawn - drawn // 2)))
+        tasks = TaskBatch.joined(parts)
+        for _ in range(recipe.reuse):
+            order = torch.randperm(len(tasks.share), generator=generator, device=generator.device)
+            for chosen in torch.split(order, recipe.batch)[: recipe.steps - step]:
+                yield tasks.take(chosen).with_half_swapped()
+                step += 1
 
 
 def shipped_network() -> ShareNetwork:

@@ -188,6 +188,21 @@ def read_tasks(scores: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor, 
     return bins, base, facts, nodes
 
 
+def swapped_bins(bins: Tensor) -> Tensor:
+    """Bins (t, BINS, FEATURES) of `read_tasks`, after the two classes have changed places."""
+    counts, other = torch.split(bins.flip(1), [9, FEATURES - 9], dim=2)
+    ratio, posterior, place = other.unbind(2)
+    return torch.cat([counts[..., [1, 0, 2, 4, 3, 5, 7, 6, 8]], torch.stack([-ratio, 1 - posterior, -place], 2)], 2)
+
+
+def swapped_facts(facts: Tensor) -> Tensor:
+    """Facts (t, FACTS) of `read_tasks`, after the two classes have changed places."""
+    first, second, size, likely, odds, *same = facts[:, :10].unbind(1)
+    # CC, ACC, the rate of false and that of true positives, or their means; so PCC, PACC and theirs.
+    statistics = 1 - facts[:, [10, 11, 13, 12, 14, 15, 17, 16]]
+    return torch.cat([torch.stack([second, first, size, -likely, -odds, *same], 1), statistics], 1)
+
+
 def paper_statistics(odds: Tensor, counts: Tensor) -> Tensor:
     """CC, ACC, PCC, PACC and the rates that they need, of the second class: (t, m), (t, 3, m) -> (t, 8)."""
     sizes = counts.sum(2)
