@@ -92,7 +92,7 @@ def load(folder: Path, name: str) -> tuple[Any, Any]:
     return data["text"].to_numpy(dtype=object), data["label"].to_numpy()
 
 
-def read_task(folder: Path, output: Path, task: Task) -> str:
+def read_task(folder: Path, output: Path, folds: int, task: Task) -> str:
     """Fit the text classifier in folds, and keep its posteriors of held-out rows and of the pool."""
     from quanet import EMQ
     from quanet.drift.scale import without_drift
@@ -111,7 +111,7 @@ def read_task(folder: Path, output: Path, task: Task) -> str:
     with warnings.catch_warnings(), without_drift():
         warnings.simplefilter("ignore")
         start = time.process_time()
-        quantifier = EMQ().fit(texts[chosen].tolist(), labels[chosen])
+        quantifier = EMQ(cv=folds).fit(texts[chosen].tolist(), labels[chosen])
         seconds = time.process_time() - start
         read = quantifier.read(texts[pool].tolist()).values
     held = quantifier.held_out_
@@ -139,12 +139,14 @@ def read(options: argparse.Namespace) -> None:
     tasks = [
         Task(name, rows, seed)
         for rows in options.rows
-        for seed in range(REPETITIONS[rows])
+        for seed in range(min(REPETITIONS[rows], options.repetitions))
         for name in options.sets
         if not (options.output / Task(name, rows, seed).file).exists()
     ]
     with ProcessPoolExecutor(options.jobs) as processes:
-        running = {processes.submit(read_task, options.folder, options.output, task): task for task in tasks}
+        running = {
+            processes.submit(read_task, options.folder, options.output, options.folds, task): task for task in tasks
+        }
         for number, done in enumerate(as_completed(running), 1):
             print(f"{number}/{len(tasks)} {running[done].file}: {done.result()}", file=sys.stderr, flush=True)
 
@@ -268,6 +270,7 @@ def measure(options: argparse.Namespace) -> None:
 def add_selection(command: argparse.ArgumentParser) -> None:
     command.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     command.add_argument("--rows", nargs="+", type=int, default=list(REPETITIONS), help="0 for all")
+    command.add_argument("--repetitions", type=int, default=100, help="at most")
     command.add_argument("--jobs", type=int, default=1)
 
 
@@ -277,6 +280,7 @@ def main() -> None:
     reading = commands.add_parser("read")
     reading.add_argument("folder", type=Path)
     reading.add_argument("--output", type=Path, required=True)
+    reading.add_argument("--folds", type=int, default=5)
     add_selection(reading)
     reading.set_defaults(run=read)
     measuring = commands.add_parser("measure")
@@ -284,7 +288,6 @@ def main() -> None:
     measuring.add_argument("--output", type=Path, required=True)
     measuring.add_argument("--sizes", nargs="+", type=int, default=[50, 500])
     measuring.add_argument("--repeats", type=int, default=10, help="bags of each of 21 prevalences")
-    measuring.add_argument("--repetitions", type=int, default=100, help="at most")
     measuring.add_argument("--unseen", type=float, help="prior of errors that were never seen; 0.2.0 had 1")
     measuring.add_argument("--peers", action="store_true", help="also QuaPy's methods, which are slow")
     add_selection(measuring)

@@ -3,12 +3,14 @@
     OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/few_labels_choices.py tmp/few --repetitions 12 --jobs 2
 
 FOLDER has what `few_labels.py read` wrote. Only data sets that choices may be made with are used. Prints a table: mean
-over the sets of the absolute error relative to EMQ's, then coverage and interval score.
+over the sets of the absolute error relative to EMQ's, then coverage and interval score. With `--weights`, other weights
+of the network are compared with the shipped ones instead.
 """
 
 import argparse
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from quanet import APP
 from quanet.nn import share_reader
 
 ROWS, SIZES, REPEATS = (100, 300, 1000), (50, 500), 5
-VARIANTS: dict[str, dict[str, float]] = {  # constants of `quanet.nn.share_reader`
+VARIANTS: dict[str, dict[str, Any]] = {  # constants of `quanet.nn.share_reader`
     "as it is": {},
     "no sharpening": {"SHARPER": 0.0},
     "twice the sharpening": {"SHARPER": 1.0},
@@ -28,10 +30,11 @@ VARIANTS: dict[str, dict[str, float]] = {  # constants of `quanet.nn.share_reade
     "growth ignored": {"GROWTH": 0.0},
     "all of the growth": {"GROWTH": 1.0},
 }
-USUAL = {name: getattr(share_reader, name) for changed in VARIANTS.values() for name in changed}
+USABLE = [name for name in BINARY if name not in UNTOUCHED]
+USUAL = {name: getattr(share_reader, name) for name in ("SHARPER", "FEW", "GROWTH", "WEIGHTS")}
 
 
-def measure(folder: Path, task: Task) -> dict[tuple[str, int], dict[str, float]]:
+def measure(task: Task, folder: Path, weights: list[Path]) -> dict[tuple[str, int], dict[str, float]]:
     """Error, coverage and interval score of every variant, by bag size."""
     kept, found = np.load(folder / task.file), {}
     pool, truth = posteriors_of(kept["pool"]), kept["truth"].astype(int)
@@ -43,12 +46,14 @@ def measure(folder: Path, task: Task) -> dict[tuple[str, int], dict[str, float]]
         bags = APP(bag_size=size, repeats=REPEATS).draw_quietly(truth, rng=[task.seed, size])
         right, stack = bags.prevalences[:, 1], rows[bags.indices]
         found["EMQ", size] = {"ae": float(np.abs(methods["EMQ"].predict_bags(pool, bags)[:, 1] - right).mean())}
-        for name, changed in VARIANTS.items():
+        others: dict[str, dict[str, Any]] = {file.stem: {"WEIGHTS": file} for file in weights}
+        for name, changed in ({"as it is": {}} | others if weights else VARIANTS).items():
             for constant, value in (USUAL | changed).items():
                 setattr(share_reader, constant, value)
+            share_reader.network.cache_clear()
             curve = network.share_curves(stack)[1]
             found[name, size] = facts_of(curve, curve.mean, right)
-            if not changed:
+            if not changed and not weights:
                 found["median instead of mean", size] = facts_of(curve, curve.quantile(0.5), right)
     return found
 
@@ -87,13 +92,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--repetitions", type=int, default=12)
+    parser.add_argument("--sets", nargs="+", default=USABLE, choices=USABLE)
+    parser.add_argument("--weights", nargs="+", type=Path, default=[], help="other weights of the network")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    sets = [name for name in BINARY if name not in UNTOUCHED]
-    tasks = [Task(name, rows, seed) for rows in ROWS for name in sets for seed in range(options.repetitions)]
+    tasks = [Task(name, rows, seed) for rows in ROWS for name in options.sets for seed in range(options.repetitions)]
     tasks = [task for task in tasks if (options.folder / task.file).exists()]
     with ProcessPoolExecutor(options.jobs) as processes:
-        found = dict(zip(tasks, processes.map(measure, [options.folder] * len(tasks), tasks), strict=True))
+        ask = partial(measure, folder=options.folder, weights=options.weights)
+        found = dict(zip(tasks, processes.map(ask, tasks), strict=True))
     print("\n".join(table(found)))
 
 

@@ -45,7 +45,7 @@ ABLATIONS = {
     "uniform shares only": PretrainingRecipe(prior=Prior(ends=False)),
     "no nearly perfect classifiers": PretrainingRecipe(prior=Prior(near_perfect=False)),
     "no large problems": PretrainingRecipe(prior=Prior(large=False)),
-    "no statistics of the paper": PretrainingRecipe(network={"use_facts": False}),
+    "no facts": PretrainingRecipe(network={"use_facts": False}),
     "recurrent layer alone": PretrainingRecipe(network={"layers": 0}),
     "one layer of attention": PretrainingRecipe(network={"layers": 1}),
     "width of 64": PretrainingRecipe(network={"width": 64}),
@@ -128,6 +128,11 @@ def network_of(weights: dict[str, torch.Tensor], device: str) -> ShareNetwork:
     return network
 
 
+def state_of(network: ShareNetwork) -> dict[str, torch.Tensor]:
+    """The weights of a network, in single precision on the CPU."""
+    return {name: value.float().cpu().contiguous() for name, value in network.state_dict().items()}
+
+
 def measured_steps(recipe: PretrainingRecipe, device: str, seconds: float) -> int:
     """Steps that fit into so many seconds, from those after each of three draws of tasks."""
     between = recipe.chunk * recipe.chunks * recipe.reuse
@@ -165,9 +170,8 @@ def run_training(options: argparse.Namespace) -> None:
         with options.log.open("a") as log:
             log.write(json.dumps(report) + "\n")
         facts = {"stages": json.dumps([*earlier, {"command": command, "recipe": asdict(recipe)}])}
-        found = {name: value.float().cpu().contiguous() for name, value in network.state_dict().items()}
         partial = options.output.with_suffix(".partial")
-        save_file(found, partial, facts)
+        save_file(state_of(network), partial, facts)
         partial.replace(options.output)
 
 
@@ -196,6 +200,9 @@ def run_ablations(options: argparse.Namespace) -> None:
             network = report.pop("network_")
             if options.real is not None:
                 report["real"] = measured_on_real(network, options.real, options.device, measured)
+            if options.keep is not None:
+                options.keep.mkdir(parents=True, exist_ok=True)
+                save_file(state_of(network), options.keep / f"{name}.safetensors")
             found[name] = report
         print(name, {key: value for key, value in found[name].items() if key != "real"}, flush=True)
         partial = options.output.with_suffix(".partial")
@@ -233,6 +240,7 @@ def main() -> None:
     training.add_argument("--recipe", default="{}", help="JSON of fields of the recipe that differ")
     training.set_defaults(run=run_training)
     ablating = commands.add_parser("ablate")
+    ablating.add_argument("--keep", type=Path, help="folder for the weights of every variant")
     ablating.add_argument("--start", type=Path, help="weights that every variant continues from")
     ablating.add_argument(
         "--recipe", default="{}", help="JSON of fields in which all recipes differ from the usual one"
