@@ -109,41 +109,37 @@ def fill_bins(
     Counts of the two classes and of the bag, and the sum of the ratios. Equal scores share their bins evenly.
     """
     m, n, bins = len(held), len(bag), len(out)
-    before = np.zeros(5)  # counts of the three sets, weighted ratios, joint weight
-    after = np.zeros(5)
-    edge = np.zeros(4)  # counts and ratios at the last edge
-    inner = np.empty(4)
-    at_held, at_bag, filled = 0, 0, 0
+    before = np.zeros(4)  # counts of the three sets, weighted ratios
+    added = np.empty(4)
+    edge = np.zeros(4)  # the same at the last edge
+    at_held, at_bag, filled, passed = 0, 0, 0, 0.0
     while at_held < m or at_bag < n:
         value = np.inf
         if at_held < m:
             value = held[at_held]
         if at_bag < n and bag[at_bag] < value:
             value = bag[at_bag]
-        for c in range(5):
-            after[c] = before[c]
+        first, second, own = 0.0, 0.0, 0.0
         while at_held < m and held[at_held] == value:
-            after[0] += held_weights[at_held, 0]
-            after[1] += held_weights[at_held, 1]
+            first += held_weights[at_held, 0]
+            second += held_weights[at_held, 1]
             at_held += 1
         while at_bag < n and bag[at_bag] == value:
-            after[2] += weight
+            own += weight
             at_bag += 1
-        step = 0.0
-        for c in range(3):
-            step += (after[c] - before[c]) / sizes[c]
-        step /= 3
-        after[3] += step * min(max(value, -CLIP), CLIP)
-        after[4] += step
-        while filled < bins - 1 and after[4] >= (filled + 1) / bins:
-            part = ((filled + 1) / bins - before[4]) / max(step, 1e-12)
+        step = (first / sizes[0] + second / sizes[1] + own / sizes[2]) / 3
+        added[0], added[1], added[2] = first, second, own
+        added[3] = step * min(max(value, -CLIP), CLIP)
+        while filled < bins - 1 and passed + step >= (filled + 1) / bins:
+            part = min(max(((filled + 1) / bins - passed) / max(step, 1e-12), 0.0), 1.0)
             for c in range(4):
-                inner[c] = before[c] + min(max(part, 0.0), 1.0) * (after[c] - before[c])
-                out[filled, c] = inner[c] - edge[c]
-                edge[c] = inner[c]
+                inner = before[c] + part * added[c]
+                out[filled, c] = inner - edge[c]
+                edge[c] = inner
             filled += 1
-        for c in range(5):
-            before[c] = after[c]
+        for c in range(4):
+            before[c] += added[c]
+        passed += step
     while filled < bins:
         for c in range(4):
             out[filled, c] = before[c] - edge[c]
