@@ -257,7 +257,8 @@ kindle-store and amazon-devices are stand-ins for the paper's KINDLE and HP.
 ## All sets
 
 *AE over EMQ's*: the mean over the sets of the ratios. *At most*: the goal; a
-larger figure misses it.
+larger figure misses it
+([how much could be gained](../../docs/experiments/share-network.md#how-much-could-be-gained-at-most)).
 
 {summary}
 

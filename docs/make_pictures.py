@@ -3,6 +3,7 @@
 python docs/make_pictures.py [NAME ...]
 """
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +12,19 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy.special import expit, logit
 from scipy.stats import norm
 
 from quanet import ACC, APP, EMQ, PACC, Bags, Gaussians, QuaNet, calibrate, cramer_rao_error, evaluate
+from quanet.nn.share_reader import WEIGHTS
 from quanet.report.charts.canvas import save_figure, sized_figure
 from quanet.report.palette import LIGHT
 
 FOLDER = Path(__file__).parent / "explanation"
 COLOURS = {"ACC": "ochre", "PACC": "purple", "EMQ": "blue"}
+RECORD = WEIGHTS.with_suffix(".json")
+TASKS_OF_A_STEP = 256  # in the run of docs/experiments/share-network.md
 MARKERS = {"ACC": "s", "PACC": "D", "EMQ": "^"}
 
 
@@ -241,9 +246,31 @@ def learned_curves() -> Figure:
     return figure
 
 
+def learning_curve() -> Figure:
+    """Losses of a small run of pretraining on fixed simulated tasks, and those of the shipped network on them."""
+    log = (FOLDER.parent / "experiments" / "share-network-small.jsonl").read_text().splitlines()
+    reports = [json.loads(line) for line in log]
+    shipped = json.loads(RECORD.read_text())["losses"]
+    tasks = [TASKS_OF_A_STEP * report["step"] for report in reports]
+    figure, axes = panels(2, height=2.9)
+    for ax, fact, label in zip(axes, ("network", "network_ae"), ("surprise", "absolute error"), strict=True):
+        ax.plot(tasks, [report[fact] for report in reports], color=LIGHT["vermilion"], linewidth=2)
+        ax.axhline(shipped[fact], color=LIGHT["ink"], linestyle="--", linewidth=1.2, label="shipped network")
+        ax.set(xlabel="simulated tasks seen", ylabel=label)
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        grid(ax)
+    axes[1].axhline(
+        shipped["likelihood_ae"], color=LIGHT["muted"], linestyle=":", linewidth=1.6, label="maximum likelihood"
+    )
+    axes[1].legend(frameon=False, fontsize=8)
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "simulated-tasks": simulated_tasks,
     "learned-curves": learned_curves,
+    "learning-curve": learning_curve,
     "shifts": shifts,
     "calibration": calibration,
     "cramer-rao": cramer_rao,
