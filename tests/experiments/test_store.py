@@ -160,8 +160,9 @@ def test_two_runners_cannot_have_one_folder_and_a_dead_one_has_none(tmp_path):
         other.stdout.close()
     (tmp_path / "cells").mkdir()
     (tmp_path / "cells" / ".half.npz.0.new").write_text("what a killed runner left")
+    (tmp_path / ".experiment.json.0.new").write_text("what a killed runner left")
     with Store(tmp_path).locked():
-        assert not list((tmp_path / "cells").iterdir())
+        assert not list(tmp_path.rglob(".*.new"))
 
 
 def test_a_folder_that_cannot_be_made_or_holds_no_experiment_is_named(tmp_path):

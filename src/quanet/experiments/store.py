@@ -234,7 +234,8 @@ class Store:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename if hasattr(os, 'uname') else 'this machine'}")
         file.flush()
-        for left_over in self.folder.glob("*/.*.new"):  # of a runner that was killed while writing
+        # Of a runner that was killed while writing.
+        for left_over in (*self.folder.glob(".*.new"), *self.folder.glob("*/.*.new")):
             left_over.unlink(missing_ok=True)
 
 
