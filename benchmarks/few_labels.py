@@ -189,7 +189,7 @@ def measure_task(folder: Path, options: argparse.Namespace, file: str) -> dict[s
     seed = int(file.rsplit("-", 1)[1][:-4])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        methods = fitted_methods(kept)
+        methods = {name: method for name, method in fitted_methods(kept).items() if name in options.methods}
         two = pool.shape[1] == 2  # DyS is for two classes
         peers = peer_methods(kept) if options.peers and two else {}
         for size in options.sizes:
@@ -288,6 +288,7 @@ def main() -> None:
     measuring.add_argument("--output", type=Path, required=True)
     measuring.add_argument("--sizes", nargs="+", type=int, default=[50, 500])
     measuring.add_argument("--repeats", type=int, default=10, help="bags of each of 21 prevalences")
+    measuring.add_argument("--methods", nargs="+", default=["EMQ", "PACC", "QuaNet"])
     measuring.add_argument("--unseen", type=float, help="prior of errors that were never seen; 0.2.0 had 1")
     measuring.add_argument("--peers", action="store_true", help="also QuaPy's methods, which are slow")
     add_selection(measuring)

@@ -14,9 +14,11 @@ import json
 import platform
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -48,12 +50,28 @@ from quanet.simplex import encode
 METRICS = ("ae", "rae", "kld")
 
 
-def rows_of_the_paper(train: Dataset, test: Dataset, seed: int, device: str) -> tuple[Any, Any, Any]:
+@contextmanager
+def mixed_precision(device: str) -> Iterator[None]:
+    """LSTM layers multiply in bfloat16; all else, such as losses and steps, stays in single precision."""
+    forward = torch.nn.LSTM.forward
+
+    def multiply(self: torch.nn.LSTM, *arguments: Any) -> Any:
+        with torch.autocast("cpu" if device == "cpu" else "cuda", torch.bfloat16):
+            states, last = forward(self, *arguments)
+        return states.float(), last
+
+    with patch.object(torch.nn.LSTM, "forward", multiply):
+        yield
+
+
+def rows_of_the_paper(train: Dataset, test: Dataset, seed: int, arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Rows and labels of the 40 %, and rows of the test set, from an LSTM trained on the 60 %."""
     from quanet import LSTMClassifier
 
     learn, held = train.split(0.6, rng=seed)
-    classifier = LSTMClassifier(device=device, random_state=seed).fit(learn.X, learn.y)
+    with mixed_precision(arguments.device) if arguments.mixed else nullcontext():
+        classifier = LSTMClassifier(device=arguments.device, random_state=seed).fit(learn.X, learn.y)
+    print(f"{len(classifier.history_)} validations, the best at", [e.number for e in classifier.history_ if e.best][-1])
     held_rows, test_rows = (
         np.hstack([classifier.predict_proba(part.X), classifier.transform(part.X)]) for part in (held, test)
     )
@@ -77,7 +95,7 @@ def runs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         if made is None or arguments.track == "paper":
             started = time.perf_counter()
             if arguments.track == "paper":
-                made = rows_of_the_paper(data.train, data.test, seed, arguments.device)
+                made = rows_of_the_paper(data.train, data.test, seed, arguments)
             else:
                 made = rows_of_text(data.train, data.test)
             took = time.perf_counter() - started
@@ -174,6 +192,7 @@ def main() -> None:
     one.add_argument("--track", choices=("paper", "text"), default="paper")
     one.add_argument("--seeds", type=int, nargs="+", default=[0])
     one.add_argument("--device", default="auto")
+    one.add_argument("--mixed", action="store_true", help="train the LSTM in mixed precision: twice as fast on a CPU")
     one.add_argument("--sets", action="store_true", help="also run the other set networks")
     one.add_argument("--quick", action="store_true", help="without QuaNet.paper, which takes long on a CPU")
     one.add_argument("--output", type=Path, required=True)

@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from quanet import ACC, BBSE, EMQ, PACC, RLLS, TextClassifier, WordBags, load, save
+from quanet import ACC, BBSE, EMQ, PACC, RLLS, QuaNet, TextClassifier, WordBags, load, save
 from quanet.classifiers.cross_fitting import (
     ENOUGH_OF_CLASS,
     CrossFit,
@@ -13,6 +14,7 @@ from quanet.classifiers.cross_fitting import (
     cross_fit,
     cross_fit_with_gap,
     measure_fold_gap,
+    usual_folds,
 )
 from quanet.uncertainty.relearning import as_full_fit
 
@@ -147,3 +149,26 @@ def test_posteriors_of_zero_do_not_decide_the_gap():
     moved = close_fold_gap(with_zeros[1], CODES, zeros)
     np.testing.assert_array_equal(moved == 0, with_zeros[1] == 0)
     np.testing.assert_allclose(moved.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("classifier", "sizes", "folds"),
+    [
+        (TextClassifier(), [100, 100], 10),
+        (TextClassifier(), [100, 99], 5),  # few labels
+        (TextClassifier(), [300, 9], 5),  # ten folds would not all have the rarest class
+        (LogisticRegression(), [500, 500], 5),  # twice the folds take twice the time
+    ],
+)
+def test_more_folds_only_where_they_are_cheap_and_classes_are_large_enough(classifier, sizes, folds):
+    assert usual_folds(classifier, np.array(sizes)) == folds
+
+
+@pytest.mark.parametrize(("copied", "folds"), [(False, 10), (True, 5)])
+def test_copies_do_not_make_more_folds(words, copied, folds):
+    """Nine copies of one text are one text: 199 different ones are too few for ten folds."""
+    texts, labels = words
+    rows = [*range(199), *([0] * 9 if copied else range(199, 208))]
+    texts, labels = [texts[row] for row in rows], labels[rows]
+    chosen, given = (QuaNet(cv=cv).fit(texts, labels).held_out_.inputs for cv in (None, folds))
+    np.testing.assert_array_equal(chosen, given)

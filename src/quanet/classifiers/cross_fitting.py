@@ -36,6 +36,9 @@ from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.simplex import classes_of, count, encode
 
 MIN_OF_CLASS = 20  # instances of each class, to measure the fold gap
+FOLDS = 5  # as usual
+MORE_FOLDS = 10  # where they cost little and there are `MANY_FOR_FOLDS` instances
+MANY_FOR_FOLDS = 200
 ENOUGH_OF_CLASS = 100  # instances of each class that show the gap, to learn rates from posteriors with the gap closed
 
 
@@ -130,7 +133,7 @@ def cross_fit(
 
     Each posterior comes from a copy of the classifier that was fitted without the instance. A frozen classifier returns
     its posteriors of all instances. A classifier with `fit_out_of_fold` does both at once and shares the work that
-    needs no labels. Unless `cv` is a splitter, the order of the instances does not matter.
+    needs no labels. Unless `cv` is a splitter, the order of the instances does not matter. None: `usual_folds`.
     """
     fit = _cross_fit(classifier, X, codes, classes, cv=cv, measure=False)
     return fit.classifier, fit.posteriors, fit.positions
@@ -147,10 +150,14 @@ def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *,
         distinct = None if isinstance(classifier.estimator, PrecomputedPosteriors) else find_distinct(X)
         groups = None if distinct is None else distinct.owner
         return CrossFit(classifier, posteriors_of(classifier, X, classes), np.arange(len(codes)), groups=groups)
-    order = canonical_order(X, codes) if is_number(cv) else None
+    order = canonical_order(X, codes) if cv is None or is_number(cv) else None
     if order is not None:
         X, codes = take_instances(X, order), codes[order]
     labels, distinct = classes[codes], find_distinct(X)
+    if cv is None:
+        cv = usual_folds(
+            classifier, count(codes if distinct is None else distinct.representatives(codes), len(classes))
+        )
     folds = split_in_folds(codes, classes, cv, distinct)
     positions = np.concatenate([held_out for _, held_out in folds])
     places = positions if order is None else order[positions]
@@ -174,6 +181,16 @@ def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *,
     rarest = int(count(codes[once], len(classes)).min())
     growth = measure_growth(of_both, more, codes[both], shares)
     return CrossFit(fitted, np.concatenate(parts), places, gap, groups, rarest, growth)
+
+
+def usual_folds(classifier: Any, sizes: IntArray) -> int:
+    """Number of folds for classes of these numbers of different instances (k,), if the caller does not choose it.
+
+    Classifiers of ten folds are closer to the final one than those of five. Ten cost little if the classifier fits
+    them in shared passes. With few instances, `QuaNet` knows better what the classifiers of five folds are worth.
+    """
+    enough = sizes.sum() >= MANY_FOR_FOLDS and sizes.min() >= MORE_FOLDS
+    return MORE_FOLDS if enough and hasattr(classifier, "fit_out_of_fold") else FOLDS
 
 
 def fit_in_folds(

@@ -34,7 +34,9 @@ class QuaNet(Calibrated):
 
     Parameters
     ----------
-    classifier, cv : see `AggregativeQuantifier`.
+    classifier : see `AggregativeQuantifier`.
+    cv : see `AggregativeQuantifier`. None: ten folds with at least 200 texts if the classifier is `TextClassifier`,
+        which fits them in shared passes; otherwise five.
 
     Attributes
     ----------
@@ -70,7 +72,7 @@ class QuaNet(Calibrated):
 
     known_: KnownRows
 
-    def __init__(self, classifier: Any = None, *, cv: Any = 5) -> None:
+    def __init__(self, classifier: Any = None, *, cv: Any = None) -> None:
         super().__init__(classifier, cv=cv, calibration="bcts")
 
     @classmethod
