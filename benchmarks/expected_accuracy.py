@@ -85,7 +85,7 @@ def natural(task: tuple[str, str, Any, str]) -> list[dict[str, Any]]:
     import pandas as pd
 
     from quanet import EMQ, Bags, predict_accuracy, predict_interval_bags
-    from quanet.evaluation.label_errors import LabelErrors
+    from quanet.evaluation.accuracy import LabelErrors
     from quanet.uncertainty.relearning import as_full_fit
 
     file, column, value, folder = task

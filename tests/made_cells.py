@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from quanet.evaluation.cells import Cell, CellOutcome
-from quanet.evaluation.results import Results
+from quanet.evaluation.evaluate import Cell, CellOutcome, Results
 
 CLASSES = np.array(["negative", "positive"])
 GRID = np.linspace(0.1, 0.9, 5)

@@ -11,7 +11,7 @@ from quanet import APP, EMQ, PACC, Gaussians, QuaNet, TextClassifier, evaluate
 from quanet.classifiers.cross_fitting import cross_fit
 from quanet.classifiers.folds import make_folds
 from quanet.data.duplicates import RowOrder, canonical_order, find_distinct
-from quanet.evaluation.selection import GridSearchQ
+from quanet.evaluation.searches import GridSearchQ
 from quanet.nn.set_quantifier import SetQuantifier
 
 CLASSES = np.array([0, 1])

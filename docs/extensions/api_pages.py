@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[1] / "reference" / "api"  # ignored by git
 GROUPS = {
     "Base classes": ("quanet.base", "quanet.methods.aggregative", "quanet.bags", "quanet.held_out"),
     "Classifiers and calibration": ("quanet.classifiers", "quanet.nn"),
-    "Search and combination": ("quanet.evaluation.auto", "quanet.evaluation.selection", "quanet.methods.ensemble"),
+    "Search and combination": ("quanet.evaluation.searches", "quanet.methods.ensemble"),
     "Parts of distribution matching": ("quanet.methods",),
     "Intervals, differences, trends": ("quanet.uncertainty",),
     "Trust: diagnosis, labels, judges, monitoring": ("quanet.diagnostics", "quanet.labels", "quanet.monitoring"),

@@ -23,13 +23,13 @@ from quanet.errors import QuanetError as QuanetError
 from quanet.errors import QuanetWarning as QuanetWarning
 from quanet.evaluation.accuracy import ExpectedAccuracy as ExpectedAccuracy
 from quanet.evaluation.accuracy import predict_accuracy as predict_accuracy
-from quanet.evaluation.auto import AutoQuantifier as AutoQuantifier
+from quanet.evaluation.evaluate import Results as Results
 from quanet.evaluation.evaluate import evaluate as evaluate
 from quanet.evaluation.limits import cramer_rao_error as cramer_rao_error
 from quanet.evaluation.limits import limits_to_json as limits_to_json
 from quanet.evaluation.limits import pool_limit as pool_limit
-from quanet.evaluation.results import Results as Results
-from quanet.evaluation.selection import GridSearchQ as GridSearchQ
+from quanet.evaluation.searches import AutoQuantifier as AutoQuantifier
+from quanet.evaluation.searches import GridSearchQ as GridSearchQ
 from quanet.evaluation.significance import friedman_test as friedman_test
 from quanet.evaluation.significance import paired_t_test as paired_t_test
 from quanet.evaluation.significance import wilcoxon_test as wilcoxon_test

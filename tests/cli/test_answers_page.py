@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.evaluation.scores import score
 from quanet.report.compare import summarize_comparison
 from quanet.report.evaluate import bag_rows, summarize_evaluation

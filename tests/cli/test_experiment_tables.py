@@ -8,7 +8,7 @@ import typer
 import quanet.experiments.bounds  # noqa: F401 - before its package is replaced
 from quanet.cli import experiment, main
 from quanet.cli.main import Commands
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.evaluation.limits import Limit, limits_to_json
 from tests.made_cells import noisy_cells
 

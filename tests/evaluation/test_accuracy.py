@@ -9,7 +9,7 @@ from quanet import CC, EMQ, PACC, Gaussians, predict_accuracy
 from quanet.arrays import Merged
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidSetting
-from quanet.evaluation.label_errors import learn_label_errors, rake
+from quanet.evaluation.accuracy import learn_label_errors, rake
 from quanet.uncertainty.relearning import REPLICATES, as_full_fit
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quanet.errors import InvalidData, InvalidSetting
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.evaluation.scores import rank, score
 from tests.made_cells import GRID, constant_cells, noisy_cells, outcome
 

@@ -2,7 +2,7 @@ import pytest
 
 from quanet import UPP
 from quanet.errors import InvalidPlan
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.experiments.plan_reader import read_plan
 from tests.experiments.conftest import PLAN
 

@@ -5,7 +5,7 @@ import pytest
 
 from quanet import APP, EMQ, SVMKLD, DeepSets, GridSearchQ, TextClassifier, evaluate
 from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetWarning
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.experiments import work
 from quanet.experiments.manifest import read_manifest
 from quanet.experiments.pack import pack, read_packed

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from quanet.bags import Bags
 from quanet.errors import InvalidExperiment, QuanetWarning
-from quanet.evaluation.cells import Cell
-from quanet.evaluation.results import Results
+from quanet.evaluation.evaluate import Cell, Results
 from quanet.experiments.manifest import read_manifest
 from quanet.experiments.store import Store, decode_results, encode_results, read_cells, write
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from quanet.data.periods import Key
 from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.evaluation.evaluate import Results
 from quanet.evaluation.limits import Limit
-from quanet.evaluation.results import Results
 from quanet.monitoring.history import Change, History
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.widening import Drift

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from quanet.errors import InvalidData
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.evaluation.scores import score
 from quanet.evaluation.significance import paired_t_test
 from quanet.report.experiment import (

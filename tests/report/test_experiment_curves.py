@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from quanet.errors import InvalidData
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.report.experiment_curves import bias_boxes, error_curves, estimate_curves
 from tests.made_cells import GRID, constant_cells, noisy_cells, outcome
 

@@ -6,7 +6,7 @@ import pytest
 from quanet import EMQ, Gaussians, WordBags
 from quanet.catalogue.listing import all_methods
 from quanet.errors import InvalidData, InvalidSetting, MissingExtra
-from quanet.evaluation.results import Results
+from quanet.evaluation.evaluate import Results
 from quanet.evaluation.significance import paired_t_test
 from quanet.workflows import method_choice
 from quanet.workflows.compare import MethodOutcome, rank_methods, run_methods, share_classifier

@@ -14,7 +14,7 @@ from quanet.cli.options import Output, OutputFormat, choose_format
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quanet.evaluation.cells import Cell, CellOutcome
+    from quanet.evaluation.evaluate import Cell, CellOutcome
     from quanet.experiments.runner import Fact
 
 app = typer.Typer(
@@ -224,7 +224,7 @@ def _read(folder: Path, aside: list[str] | None) -> _Experiment:
 
 
 def _title(work: object) -> str:
-    from quanet.evaluation.cells import Cell
+    from quanet.evaluation.evaluate import Cell
 
     if isinstance(work, Cell):
         return f"{work.dataset}, {work.method}, run {work.run}"

@@ -7,7 +7,7 @@ import numpy as np
 
 from quanet.arrays import FloatArray
 from quanet.errors import InvalidData, InvalidSetting
-from quanet.evaluation.cells import Cell, CellOutcome
+from quanet.evaluation.evaluate import Cell, CellOutcome
 from quanet.evaluation.significance import FriedmanTest, critical_distance, friedman_test
 from quanet.metrics import find_metric
 from quanet.parameters import one_of

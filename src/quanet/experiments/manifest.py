@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from quanet.errors import InvalidExperiment
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 
 MANIFEST = "experiment.json"
 Metadata = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from quanet.errors import InvalidExperiment
-from quanet.evaluation.cells import Cell, CellOutcome
+from quanet.evaluation.evaluate import Cell, CellOutcome
 from quanet.experiments.manifest import MANIFEST, Metadata, cells_of, read_manifest
 from quanet.experiments.store import Store, decode_results, encode_results, from_npz, name_of, to_npz, write
 

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from quanet.catalogue.build import Part, make
-from quanet.evaluation.cells import Cell
-from quanet.evaluation.evaluate import DrawsBags
+from quanet.evaluation.evaluate import Cell, DrawsBags
 from quanet.experiments.plan_datasets import Place
 from quanet.protocols import APP, UPP
 

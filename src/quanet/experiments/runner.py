@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetError, nearest
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.experiments.manifest import Metadata, asked_cells, cells_of
 from quanet.experiments.parallel import Engine
 from quanet.experiments.plan import Plan

@@ -27,8 +27,7 @@ import numpy as np
 
 from quanet.arrays import FloatArray, LabelArray
 from quanet.errors import InvalidExperiment, QuanetWarning
-from quanet.evaluation.cells import Cell, CellOutcome
-from quanet.evaluation.results import Results
+from quanet.evaluation.evaluate import Cell, CellOutcome, Results
 from quanet.experiments.manifest import MANIFEST, Metadata, cells_of, read_manifest
 from quanet.files import replacing
 

@@ -21,9 +21,8 @@ from quanet.classifiers.cross_fitting import cross_fit, fit_classifier, posterio
 from quanet.classifiers.folds import Folds
 from quanet.data.dataset import Dataset
 from quanet.errors import InvalidExperiment
-from quanet.evaluation.cells import Cell
-from quanet.evaluation.evaluate import evaluate, fit_for_estimates
-from quanet.evaluation.selection import GridSearchQ
+from quanet.evaluation.evaluate import Cell, evaluate, fit_for_estimates
+from quanet.evaluation.searches import GridSearchQ
 from quanet.experiments.bounds import bound_of
 from quanet.experiments.manifest import Metadata
 from quanet.experiments.plan import Method, Plan

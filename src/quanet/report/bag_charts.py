@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from quanet.evaluation.cells import Cell, CellOutcome
+from quanet.evaluation.evaluate import Cell, CellOutcome
 from quanet.report.chart_data import Grid, IntervalRows, Line, Panel
 from quanet.report.charts.canvas import share_ends
 from quanet.report.charts.interval_rows import rows_figure
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
-    from quanet.evaluation.results import Results
+    from quanet.evaluation.evaluate import Results
 
 CONSTANT = "TrainPrevalence"
 PLAIN_COUNT, PLAIN_COUNT_COLOUR = "CC", "vermilion"  # the same colour in all charts

@@ -15,7 +15,7 @@ from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quanet.evaluation.results import Results
+    from quanet.evaluation.evaluate import Results
     from quanet.workflows.demo import Demonstration
 
 METRICS = ("ae", "rae", "kld")

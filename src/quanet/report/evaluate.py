@@ -27,7 +27,7 @@ from quanet.report.summary import Chart, Column, Section, Summary, Table, TableE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quanet.evaluation.results import Results
+    from quanet.evaluation.evaluate import Results
     from quanet.workflows.evaluate import Evaluation
 
 METRICS = ("ae", "rae", "kld")

@@ -8,7 +8,7 @@ import numpy as np
 
 from quanet.data.registry import STAND_INS
 from quanet.errors import InvalidData
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.evaluation.scores import Ranking, Scores, rank
 from quanet.evaluation.significance import alike, least_wilcoxon, paired_t_test, runs_for_wilcoxon, wilcoxon_test
 from quanet.report.paper_figures import DATASETS, dataset_title, paper_row, published

@@ -7,8 +7,7 @@ import numpy as np
 
 from quanet.arrays import FloatArray
 from quanet.errors import InvalidData
-from quanet.evaluation.cells import Cell, CellOutcome
-from quanet.evaluation.results import Results
+from quanet.evaluation.evaluate import Cell, CellOutcome, Results
 from quanet.evaluation.scores import check_bags
 
 MAX_DISTINCT = 40  # distinct values of x; if there are more, they are grouped

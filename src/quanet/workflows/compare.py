@@ -17,9 +17,8 @@ from quanet.bags import Bags
 from quanet.classifiers.cross_fitting import cross_fit, posteriors_of, resolve_classifier
 from quanet.classifiers.text import is_text
 from quanet.errors import InvalidData, MissingExtra
-from quanet.evaluation.evaluate import fit_for_estimates
+from quanet.evaluation.evaluate import Results, fit_for_estimates
 from quanet.evaluation.limits import Limit
-from quanet.evaluation.results import Results
 from quanet.evaluation.significance import paired_t_test
 from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.simplex import classes_of, count, encode, prevalence_of

@@ -11,9 +11,8 @@ from quanet.data.instances import Inputs
 from quanet.data.periods import Key
 from quanet.diagnostics.diagnose import diagnose
 from quanet.diagnostics.findings import Diagnosis
-from quanet.evaluation.evaluate import evaluate, fit_for_estimates
+from quanet.evaluation.evaluate import Results, evaluate, fit_for_estimates
 from quanet.evaluation.limits import pool_limit
-from quanet.evaluation.results import Results
 from quanet.methods.baseline import TrainPrevalence
 from quanet.methods.counting import ACC, CC, PACC, PCC
 from quanet.methods.em import EMQ

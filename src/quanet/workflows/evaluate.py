@@ -12,8 +12,8 @@ from quanet.base import Quantifier
 from quanet.data.instances import Inputs
 from quanet.diagnostics.findings import Diagnosis
 from quanet.errors import QuanetWarning
+from quanet.evaluation.evaluate import Results
 from quanet.evaluation.limits import Limit, pool_limit
-from quanet.evaluation.results import Results
 from quanet.simplex import count, encode
 from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags

@@ -3,7 +3,7 @@ import pytest
 from matplotlib.text import Text
 
 from quanet.errors import InvalidSetting
-from quanet.evaluation.cells import Cell
+from quanet.evaluation.evaluate import Cell
 from quanet.evaluation.limits import Limit
 from quanet.evaluation.scores import rank, score
 from quanet.report.charts.canvas import save_figure, wide_figure

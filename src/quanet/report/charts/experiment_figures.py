@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from quanet.evaluation.cells import Cell, CellOutcome
+    from quanet.evaluation.evaluate import Cell, CellOutcome
     from quanet.evaluation.limits import Limit
     from quanet.evaluation.scores import Scores
     from quanet.report.experiment_curves import Panels

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from quanet.arrays import FloatArray
-    from quanet.evaluation.results import Results
+    from quanet.evaluation.evaluate import Results
 
 # Colours of Okabe and Ito, which colour-blind readers can distinguish; the markers help in print.
 STYLES = (
