@@ -16,7 +16,7 @@ import pandas as pd
 from quanet import EMQ, Monitor, diagnose, plan_labels
 from quanet.classifiers.cross_fitting import cross_fit
 from quanet.classifiers.text import TextClassifier
-from quanet.diagnostics.prior_shift import mixture_test
+from quanet.evaluation.prior_shift import mixture_test
 from quanet.files import replacing
 from quanet.labels.judges import correct_counts
 from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities

@@ -18,7 +18,11 @@ GROUPS = {
     "Search and combination": ("quanet.evaluation.searches", "quanet.methods.ensemble"),
     "Parts of distribution matching": ("quanet.methods",),
     "Intervals, differences, trends": ("quanet.uncertainty",),
-    "Trust: diagnosis, labels, judges, monitoring": ("quanet.diagnostics", "quanet.labels", "quanet.monitoring"),
+    "Trust: diagnosis, labels, judges, monitoring": (
+        "quanet.evaluation.diagnose",
+        "quanet.labels",
+        "quanet.monitoring",
+    ),
     "Protocols": ("quanet.protocols",),
     "Evaluation": ("quanet.evaluation", "quanet.experiments"),
     "Errors of estimates": ("quanet.metrics",),

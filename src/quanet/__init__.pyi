@@ -18,11 +18,11 @@ from quanet.data.reviews import movie_reviews as movie_reviews
 from quanet.data.synthetic import Gaussians as Gaussians
 from quanet.data.synthetic import WordBags as WordBags
 from quanet.data.tables import read_table as read_table
-from quanet.diagnostics.diagnose import diagnose as diagnose
 from quanet.errors import QuanetError as QuanetError
 from quanet.errors import QuanetWarning as QuanetWarning
 from quanet.evaluation.accuracy import ExpectedAccuracy as ExpectedAccuracy
 from quanet.evaluation.accuracy import predict_accuracy as predict_accuracy
+from quanet.evaluation.diagnose import diagnose as diagnose
 from quanet.evaluation.evaluate import Results as Results
 from quanet.evaluation.evaluate import evaluate as evaluate
 from quanet.evaluation.limits import cramer_rao_error as cramer_rao_error

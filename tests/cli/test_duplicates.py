@@ -9,8 +9,8 @@ import pytest
 import quanet
 from quanet.data import duplicates
 from quanet.data.duplicates import hash_texts, hash_training_texts
-from quanet.diagnostics import text_drift
-from quanet.diagnostics.text_drift import TrainingOverlap
+from quanet.evaluation import contents
+from quanet.evaluation.contents import TrainingOverlap
 from quanet.persist.load import facts_of
 
 from .conftest import draw
@@ -85,7 +85,7 @@ def test_a_model_that_does_not_remember_its_texts_says_nothing_of_them(call, fil
 
 
 def test_a_part_of_many_training_texts_tells_how_many_come_again(monkeypatch):
-    for module in (duplicates, text_drift):
+    for module in (duplicates, contents):
         monkeypatch.setattr(module, "MAX_HASHES", 200)
     texts, _ = draw(0.5, 2000, 3)
     others, _ = draw(0.5, 1000, 4)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from quanet.data.periods import Key
-from quanet.diagnostics.findings import Diagnosis, Finding
 from quanet.evaluation.evaluate import Results
+from quanet.evaluation.findings import Diagnosis, Finding
 from quanet.evaluation.limits import Limit
 from quanet.monitoring.history import Change, History
 from quanet.uncertainty.regions import Interval

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.evaluation.findings import Diagnosis, Finding
 from quanet.report.diagnose import summarize_trust
 from quanet.workflows.diagnose import Trustworthiness, judge_trust
 from tests.report.made_answers import by_product

@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from quanet.diagnostics.findings import SEVERITIES, Finding
 from quanet.errors import InvalidSetting, MissingExtra
+from quanet.evaluation.findings import SEVERITIES, Finding
 from quanet.report import render as page
 from quanet.report.compare import summarize_comparison
 from quanet.report.correct import summarize_correction

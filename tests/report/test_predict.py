@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from quanet.data.periods import Key
-from quanet.diagnostics.findings import Diagnosis
 from quanet.errors import InvalidSetting
+from quanet.evaluation.findings import Diagnosis
 from quanet.report.charts import trend_figure
 from quanet.report.groups import class_rows, group_rows, shares_table, trend_grid, trend_note
 from quanet.report.phrases import share_entry

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from quanet.diagnostics.findings import Diagnosis, Finding
+from quanet.evaluation.findings import Diagnosis, Finding
 from quanet.report.markdown import to_markdown
 from quanet.report.predict import summarize_shares
 from quanet.report.render import to_csv, to_html

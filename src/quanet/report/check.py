@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quanet.diagnostics.findings import SEVERITIES, Finding
+from quanet.evaluation.findings import SEVERITIES, Finding
 from quanet.report.phrases import listing, many, percent, short
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 from quanet.report.table_findings import date_findings, group_findings, label_findings, table_findings, text_findings

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.diagnostics.findings import WORTH_A_SENTENCE
+from quanet.evaluation.findings import WORTH_A_SENTENCE
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.groups import ROWS, group_name

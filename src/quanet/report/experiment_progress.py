@@ -1,6 +1,6 @@
 """The progress of an experiment: which cells are done, missing or failed."""
 
-from quanet.diagnostics.findings import Finding
+from quanet.evaluation.findings import Finding
 from quanet.experiments.runner import ExperimentState
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 

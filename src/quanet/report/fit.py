@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import label_name
 from quanet.data.duplicates import RowOrder
-from quanet.diagnostics.findings import Finding
+from quanet.evaluation.findings import Finding
 from quanet.report.phrases import listing, many, percent, points, with_share
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 from quanet.wording import NONE

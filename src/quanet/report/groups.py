@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.diagnostics.findings import WIDE
+from quanet.evaluation.findings import WIDE
 from quanet.report.chart_data import Grid, IntervalRows, Line, Panel
 from quanet.report.palette import SERIES
 from quanet.report.phrases import focus_first, level_text, many, of_weight, percent, position_of, share_entry, share_of

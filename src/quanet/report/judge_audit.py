@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.diagnostics.findings import Finding
+from quanet.evaluation.findings import Finding
 from quanet.report.phrases import (
     between,
     class_name,

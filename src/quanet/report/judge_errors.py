@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quanet.diagnostics.findings import Finding
+from quanet.evaluation.findings import Finding
 from quanet.labels.judge_groups import ALPHA
 from quanet.report.groups import group_name
 from quanet.report.phrases import listing, many, p_value, probability

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from quanet.report.summary import Summary, Table, TableEntry
 
 if TYPE_CHECKING:
-    from quanet.diagnostics.findings import Finding
+    from quanet.evaluation.findings import Finding
 
 
 def to_markdown(summary: Summary) -> str:

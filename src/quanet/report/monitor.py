@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from quanet.diagnostics.findings import Finding
 from quanet.errors import InvalidData
+from quanet.evaluation.findings import Finding
 from quanet.report.monitor_chart import history_chart
 from quanet.report.monitor_data import batch_rows, columns_of, history_figures, monitor_json
 from quanet.report.phrases import (

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding
 from quanet.errors import InvalidSetting
+from quanet.evaluation.findings import SEVERITIES, Diagnosis, Finding
 from quanet.report.summary import Section, TableEntry
 from quanet.wording import between as between
 from quanet.wording import class_name as class_name

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.diagnostics.findings import WORTH_A_SENTENCE
+from quanet.evaluation.findings import WORTH_A_SENTENCE
 from quanet.report.accuracy_section import accuracy_sections
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quanet.arrays import FloatArray
-    from quanet.diagnostics.findings import Finding
+    from quanet.evaluation.findings import Finding
     from quanet.workflows.predict import Shares
 
 NAMED = 3  # classes or groups named in a sentence; the others are counted

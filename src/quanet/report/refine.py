@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quanet.diagnostics.findings import Finding
+from quanet.evaluation.findings import Finding
 from quanet.report.change_sentences import change_sentence
 from quanet.report.chart_data import IntervalRows
 from quanet.report.charts.interval_rows import rows_figure

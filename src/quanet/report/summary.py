@@ -10,7 +10,7 @@ from quanet.wording import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from quanet.diagnostics.findings import Finding
+    from quanet.evaluation.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Summary:
 
     def with_bad_files(self, bad_files: Mapping[str, str]) -> Summary:
         """The same answer, which names the files that were skipped, and why."""
-        from quanet.diagnostics.findings import Finding
+        from quanet.evaluation.findings import Finding
 
         if not bad_files:
             return self

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quanet.data.duplicates import RowOrder
 from quanet.data.label_spellings import label_variants, spellings
 from quanet.data.languages import UNKNOWN
-from quanet.diagnostics.findings import Finding
+from quanet.evaluation.findings import Finding
 from quanet.report.phrases import listing, many, percent
 
 if TYPE_CHECKING:

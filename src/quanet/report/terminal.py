@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from quanet.diagnostics.findings import Finding
+from quanet.evaluation.findings import Finding
 from quanet.report.phrases import short
 from quanet.report.summary import Section, Summary, Table, TableEntry
 

@@ -14,8 +14,8 @@ from quanet.data.columns import label_names, weights_of
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs, has_no_value
 from quanet.data.periods import Codes, Groups, Key
-from quanet.diagnostics.text_drift import TrainingOverlap, training_hashes
 from quanet.errors import InvalidData
+from quanet.evaluation.contents import TrainingOverlap, training_hashes
 from quanet.methods.kde import KDEyCS, KDEyML
 from quanet.methods.likelihood import MAPLS
 from quanet.methods.ordinal import OEMQ

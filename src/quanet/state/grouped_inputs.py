@@ -10,7 +10,7 @@ from quanet.arrays import FloatArray, IntArray, LabelArray, Merged
 from quanet.bags import Bags
 from quanet.data.instances import Inputs
 from quanet.data.periods import Codes
-from quanet.diagnostics.contents import SomeTexts
+from quanet.evaluation.contents import SomeTexts
 
 
 @dataclass(slots=True, eq=False)

@@ -10,10 +10,9 @@ from quanet.base import Quantifier
 from quanet.data.copies import GroupHashes
 from quanet.data.instances import Inputs
 from quanet.data.periods import Codes, group_order
-from quanet.diagnostics.contents import SomeTexts
-from quanet.diagnostics.text_drift import UnknownWords, classifier_of, overlap_count
 from quanet.drift.profile import GroupDescriptions
 from quanet.errors import InvalidData
+from quanet.evaluation.contents import SomeTexts, UnknownWords, classifier_of, overlap_count
 from quanet.state.batch_reader import own_columns
 from quanet.state.fixed_point import COUNTS, DESCRIPTIONS, WEIGHTED
 from quanet.state.grouped_inputs import GroupedInputs

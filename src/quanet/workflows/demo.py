@@ -9,9 +9,9 @@ from quanet.base import Quantifier
 from quanet.data.dataset import Dataset
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
-from quanet.diagnostics.diagnose import diagnose
-from quanet.diagnostics.findings import Diagnosis
+from quanet.evaluation.diagnose import diagnose
 from quanet.evaluation.evaluate import Results, evaluate, fit_for_estimates
+from quanet.evaluation.findings import Diagnosis
 from quanet.evaluation.limits import pool_limit
 from quanet.methods.baseline import TrainPrevalence
 from quanet.methods.counting import ACC, CC, PACC, PCC

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from quanet.arrays import FloatArray, LabelArray
 from quanet.base import Quantifier
 from quanet.data.instances import Inputs
-from quanet.diagnostics.findings import Diagnosis
 from quanet.errors import QuanetWarning
 from quanet.evaluation.evaluate import Results
+from quanet.evaluation.findings import Diagnosis
 from quanet.evaluation.limits import Limit, pool_limit
 from quanet.simplex import count, encode
 from quanet.state.grouped_inputs import GroupedInputs

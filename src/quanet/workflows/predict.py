@@ -12,14 +12,20 @@ from quanet.base import Quantifier
 from quanet.data.copies import count_copies
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
-from quanet.diagnostics.contents import contents_findings
-from quanet.diagnostics.diagnose import diagnose, quiet_interval
-from quanet.diagnostics.exposure import copies_findings, weights_findings
-from quanet.diagnostics.findings import WIDE, Diagnosis, Finding, shrinkage_findings, zero_shares
-from quanet.diagnostics.text_drift import training_overlap_findings, unknown_words_finding
 from quanet.engines.processes import return_memory
 from quanet.errors import InvalidData
 from quanet.evaluation.accuracy import ExpectedAccuracy, predict_accuracy
+from quanet.evaluation.contents import contents_findings, training_overlap_findings, unknown_words_finding
+from quanet.evaluation.diagnose import diagnose, quiet_interval
+from quanet.evaluation.findings import (
+    WIDE,
+    Diagnosis,
+    Finding,
+    copies_findings,
+    shrinkage_findings,
+    weights_findings,
+    zero_shares,
+)
 from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.intervals import IntervalOptions, predict_interval_bags
 from quanet.uncertainty.policy import SMALL_BAG

@@ -9,8 +9,8 @@ import numpy as np
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.data.columns import match_labels
 from quanet.data.periods import Key
-from quanet.diagnostics.findings import Finding
 from quanet.errors import InvalidData
+from quanet.evaluation.findings import Finding
 from quanet.labels.exposed_labels import BagExposure, ExposedDesign
 from quanet.labels.few_labels import MIN_LABELS
 from quanet.labels.group_labels import GroupLabels, RefinedGroups, refine_groups

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import FloatArray
-from quanet.diagnostics.contents import SomeTexts
+from quanet.evaluation.contents import SomeTexts
 from quanet.serve.work.read_options import ReadOptions
 from quanet.workflows.predict import Shares
 

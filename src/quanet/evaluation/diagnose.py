@@ -14,23 +14,23 @@ from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import check_labels, check_posteriors
 from quanet.data.copies import count_copies
 from quanet.data.instances import Inputs, check_texts, is_text
-from quanet.diagnostics.contents import SomeTexts, contents_findings
-from quanet.diagnostics.exposure import copies_findings, weights_findings
-from quanet.diagnostics.findings import (
+from quanet.errors import InvalidBags, InvalidData, QuanetWarning
+from quanet.evaluation.contents import SomeTexts, classifier_of, contents_findings, unknown_share, unknown_words_finding
+from quanet.evaluation.findings import (
     Diagnosis,
     Evidence,
     Finding,
     bag_size,
     classifier,
     confidence,
+    copies_findings,
     deviations,
     prevalence,
     prior_shift,
     shrinkage_findings,
+    weights_findings,
 )
-from quanet.diagnostics.prior_shift import mixture_test
-from quanet.diagnostics.text_drift import classifier_of, unknown_share, unknown_words_finding
-from quanet.errors import InvalidBags, InvalidData, QuanetWarning
+from quanet.evaluation.prior_shift import mixture_test
 from quanet.parameters import check_level
 from quanet.simplex import count, encode
 from quanet.uncertainty.evidence import NOTED

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from quanet import ACC, CC, EMQ, PACC, SVMQ, Gaussians, QuaNet, TextClassifier, WordBags, diagnose
-from quanet.diagnostics.findings import SEVERITIES, Diagnosis, Finding, zero_shares
-from quanet.diagnostics.text_drift import unknown_share
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
+from quanet.evaluation.contents import unknown_share
+from quanet.evaluation.findings import SEVERITIES, Diagnosis, Finding, zero_shares
 from quanet.uncertainty.regions import Interval
 
 X, Y = Gaussians().draw([0.5, 0.5], 1500, rng=0)

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from quanet.diagnostics.prior_shift import _Cells, _Model, mixture_test
+from quanet.evaluation.prior_shift import _Cells, _Model, mixture_test
 
 
 def posteriors(codes, k, rng, sharp=2.0):
@@ -123,7 +123,7 @@ def test_blocks_of_resamples_change_nothing(monkeypatch):
     whole, parts = (
         mixture_test(bag, held, codes, refitted=True, resamples=99, rng=np.random.default_rng(0))
         for most in (2**28, 2**14)
-        if monkeypatch.setattr("quanet.diagnostics.prior_shift.MAX_BYTES", most) is None
+        if monkeypatch.setattr("quanet.evaluation.prior_shift.MAX_BYTES", most) is None
     )
     assert parts.p_value == whole.p_value
     assert parts.misfit == pytest.approx(whole.misfit)

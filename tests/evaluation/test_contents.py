@@ -7,8 +7,8 @@ import pytest
 
 from quanet import EMQ, Gaussians, GridSearchQ, TextClassifier, diagnose, load, save
 from quanet.bags import Bags
-from quanet.diagnostics.contents import SomeTexts, contents_findings
 from quanet.drift.scale import without_drift
+from quanet.evaluation.contents import SomeTexts, contents_findings
 
 TOPICS = {"film": ["film", "actor", "plot", "scene", "camera"], "flight": ["gate", "crew", "seat", "bag", "plane"]}
 
