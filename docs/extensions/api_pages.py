@@ -20,8 +20,8 @@ GROUPS = {
     "Intervals, differences, trends": ("quanet.uncertainty",),
     "Trust: diagnosis, labels, judges, monitoring": (
         "quanet.evaluation.diagnose",
+        "quanet.evaluation.monitor",
         "quanet.labels",
-        "quanet.monitoring",
     ),
     "Protocols": ("quanet.protocols",),
     "Evaluation": ("quanet.evaluation", "quanet.experiments"),

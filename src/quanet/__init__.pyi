@@ -28,6 +28,7 @@ from quanet.evaluation.evaluate import evaluate as evaluate
 from quanet.evaluation.limits import cramer_rao_error as cramer_rao_error
 from quanet.evaluation.limits import limits_to_json as limits_to_json
 from quanet.evaluation.limits import pool_limit as pool_limit
+from quanet.evaluation.monitor import Monitor as Monitor
 from quanet.evaluation.searches import AutoQuantifier as AutoQuantifier
 from quanet.evaluation.searches import GridSearchQ as GridSearchQ
 from quanet.evaluation.significance import friedman_test as friedman_test
@@ -110,7 +111,6 @@ from quanet.metrics import normalized_kullback_leibler_divergence as normalized_
 from quanet.metrics import normalized_relative_absolute_error as normalized_relative_absolute_error
 from quanet.metrics import relative_absolute_error as relative_absolute_error
 from quanet.metrics import squared_error as squared_error
-from quanet.monitoring.monitor import Monitor as Monitor
 from quanet.nn.lstm import LSTMClassifier as LSTMClassifier
 from quanet.nn.quanet import QuaNet as QuaNet
 from quanet.nn.sentences import SentenceClassifier as SentenceClassifier

@@ -13,7 +13,7 @@ import pytest
 
 from quanet.data.periods import group_codes, parse_key
 from quanet.data.streams import TableSource
-from quanet.monitoring.change_points import number_of
+from quanet.evaluation.monitor import number_of
 
 WRITTEN = ["2024-05-31T23:30:00-05:00", "2024-06-01T00:30:00-05:00"]
 MOMENTS = [datetime.fromisoformat(text) for text in WRITTEN]

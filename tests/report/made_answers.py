@@ -8,7 +8,7 @@ from quanet.data.periods import Key
 from quanet.evaluation.evaluate import Results
 from quanet.evaluation.findings import Diagnosis, Finding
 from quanet.evaluation.limits import Limit
-from quanet.monitoring.history import Change, History
+from quanet.evaluation.monitor_batches import Change, History
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.widening import Drift
 from quanet.workflows.compare import Comparison

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from quanet.errors import InvalidData
+from quanet.evaluation.monitor_batches import Change
 from quanet.labels.judge_groups import ErrorTest
-from quanet.monitoring.history import Change
 from quanet.report.bag_charts import coverage_chart
 from quanet.report.compare import summarize_comparison
 from quanet.report.correct import summarize_correction

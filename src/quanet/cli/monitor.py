@@ -41,7 +41,7 @@ from quanet.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from quanet.monitoring.monitor import Monitor
+    from quanet.evaluation.monitor import Monitor
     from quanet.workflows.monitor import MonitorRun
 
 

@@ -1,1 +1,1 @@
-"""How good an estimate is: errors on bags, searches, lower bounds and significance; and the diagnosis of one bag."""
+"""How good estimates are: errors on bags, searches, lower bounds, significance; diagnoses of bags; monitors."""

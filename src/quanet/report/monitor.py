@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quanet.arrays import FloatArray
-    from quanet.monitoring.history import History
+    from quanet.evaluation.monitor_batches import History
     from quanet.workflows.monitor import MonitorRun
 
 MAX_PANELS = 12

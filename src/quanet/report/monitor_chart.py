@@ -14,7 +14,7 @@ from quanet.report.summary import Chart, Column, Table, TableEntry
 from quanet.workflows.monitor import date_text
 
 if TYPE_CHECKING:
-    from quanet.monitoring.history import History
+    from quanet.evaluation.monitor_batches import History
 
 
 def history_chart(history: History, shown: list[int]) -> Chart:

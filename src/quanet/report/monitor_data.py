@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from quanet.workflows.monitor import date_text
 
 if TYPE_CHECKING:
-    from quanet.monitoring.history import History
+    from quanet.evaluation.monitor_batches import History
     from quanet.workflows.monitor import MonitorRun
 
 COLUMNS = (

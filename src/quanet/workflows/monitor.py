@@ -16,8 +16,8 @@ from quanet.data.grouping import EMPTY
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key, first_day, without_zone
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
-from quanet.monitoring.history import BatchEstimate, History
-from quanet.monitoring.monitor import Monitor
+from quanet.evaluation.monitor import Monitor
+from quanet.evaluation.monitor_batches import BatchEstimate, History
 from quanet.persist.load import load
 from quanet.persist.save import free_place
 from quanet.state.grouped_inputs import GroupedInputs

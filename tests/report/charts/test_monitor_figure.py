@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quanet.errors import InvalidData, InvalidSetting
-from quanet.monitoring.history import Change, History
+from quanet.evaluation.monitor_batches import Change, History
 from quanet.report.charts import monitor_figure, save_figure
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from quanet.monitoring.history import History
+    from quanet.evaluation.monitor_batches import History
 
 
 def monitor_figure(history: History, *, label: Any = None, height: float = 2.6) -> Figure:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import LabelArray
+from quanet.evaluation.monitor_batches import Change
 from quanet.files import json_ready
-from quanet.monitoring.history import Change
 from quanet.report.phrases import percent, points
 from quanet.serve.store.alarms import AlarmRow
 from quanet.workflows.monitor import date_text

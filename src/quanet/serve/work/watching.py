@@ -11,10 +11,9 @@ from typing import Any
 
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags
+from quanet.evaluation.monitor import Monitor
+from quanet.evaluation.monitor_batches import BatchEstimate, Change, content_of
 from quanet.files import json_ready
-from quanet.monitoring.batch_arrays import content_of
-from quanet.monitoring.history import BatchEstimate, Change
-from quanet.monitoring.monitor import Monitor
 from quanet.report.monitor import summarize_monitor
 from quanet.serve.store.alarms import add_alarm, list_alarms
 from quanet.serve.store.answers import put_answer

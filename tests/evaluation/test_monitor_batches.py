@@ -8,9 +8,7 @@ from scipy import stats
 
 from quanet import EMQ, Bags, Gaussians, GridSearchQ, Monitor, load, save
 from quanet.drift.scale import NO_SCALE, without_drift
-from quanet.monitoring.batch_arrays import PER_BATCH
-from quanet.monitoring.history import Change
-from quanet.monitoring.windows import measure_batch, share_distances
+from quanet.evaluation.monitor_batches import PER_BATCH, Change, measure_batch, share_distances
 
 SOURCE = Gaussians()
 

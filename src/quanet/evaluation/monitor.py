@@ -1,34 +1,192 @@
-"""Monitor a prevalence over time: smoothed estimates, and alarms with a known probability of a false alarm."""
+r"""Monitor a prevalence over time: smoothed estimates, and alarms with a known probability of a false alarm.
+
+An ordinary test that is repeated after every batch gives a false alarm sooner or later. Here the evidence for a change
+is a martingale as long as nothing changes. For every batch i that may be the first one after a change, the Bayes factor
+
+.. math:: B_i = \sqrt{\frac{V}{V + \tau^2}} \exp\frac{d^2 \tau^2}{2 V (V + \tau^2)}
+
+compares a change of unknown size (normal with standard deviation τ) with no change; d is the difference between the
+mean estimates from i on and before i, and V is its variance. The level before the change need not be known. The sum of
+these factors with weights 1 / (i (i + 1)) exceeds 1 / α with probability at most α, at any time (Ville's inequality).
+"""
 
 from collections.abc import Sequence
+from datetime import date as day
+from datetime import datetime
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import BoolArray, FloatArray, IntArray, Merged
 from quanet.bags import Bags
 from quanet.base import Quantifier
-from quanet.errors import InvalidSetting
-from quanet.monitoring import batch_arrays
-from quanet.monitoring.change_points import (
-    check_kind,
-    date_of,
-    evidence_for_change,
-    levels_between,
-    likeliest_dates,
-    number_of,
-    pooled_between,
-    unit_variance,
+from quanet.data.periods import without_zone
+from quanet.errors import InvalidData, InvalidSetting
+from quanet.evaluation.monitor_batches import (
+    PER_BATCH,
+    BatchEstimate,
+    Change,
+    History,
+    Window,
+    add_batch,
+    amounts,
+    amounts_of,
+    check_size,
+    check_weighting,
+    content_of,
+    estimate_batch,
+    intervals_of,
+    is_known,
+    measure_batch,
+    share_distances,
+    start_state,
+    upgrade_state,
 )
-from quanet.monitoring.history import BatchEstimate, Change, History
-from quanet.monitoring.windows import Window, estimate_batch, intervals_of, measure_batch, share_distances
 from quanet.parameters import LEVEL, Constraints, between, check_parameters, positive
 
+MAX_RESAMPLE_SIZE = 2000  # larger batches are resampled at this size: variance times size stays the same
+KINDS = {"order": "no dates", "number": "numbers as dates", "time": "dates"}
 FIRST_RESAMPLES, LATER_RESAMPLES = 400, 20  # bootstrap resamples per batch; variances are pooled between changes
+
+
+def log_factors(estimates: FloatArray, variances: FloatArray, starts: IntArray, *, shift: float) -> FloatArray:
+    """Log Bayes factors for a change at the given positions, averaged over classes: (t, k), (t, k), (s,) -> (s,).
+
+    Parameters
+    ----------
+    estimates, variances : estimates of the batches in order of time, and their variances.
+    starts : candidate positions of the first batch after a change, at least 1.
+    shift : expected size of a change (standard deviation of its prior).
+    """
+    precision = 1 / variances
+    mass = np.cumsum(precision, axis=0)
+    sums = np.cumsum(precision * estimates, axis=0)
+    old, new = mass[starts - 1], mass[-1] - mass[starts - 1]
+    difference = (sums[-1] - sums[starts - 1]) / new - sums[starts - 1] / old
+    variance, prior = 1 / old + 1 / new, shift**2
+    factors = 0.5 * np.log(variance / (variance + prior))
+    factors += difference**2 * prior / (2 * variance * (variance + prior))
+    return np.asarray(logsumexp(factors, axis=1) - np.log(factors.shape[1]))
+
+
+def evidence_for_change(
+    estimates: FloatArray, variances: FloatArray, starts: IntArray, *, shift: float
+) -> tuple[float, int]:
+    """Bayes factor for a change at any of the positions, and the most likely position; 0 without positions."""
+    if not len(starts):
+        return 0.0, 0
+    number = np.arange(1, len(starts) + 1)
+    logs = log_factors(estimates, variances, starts, shift=shift) - np.log(number * (number + 1))
+    return float(np.exp(min(logsumexp(logs), 700.0))), int(starts[logs.argmax()])
+
+
+def likeliest_dates(
+    dates: FloatArray,
+    estimates: FloatArray,
+    variances: FloatArray,
+    changes: FloatArray,
+    alarms: FloatArray,
+    *,
+    shift: float,
+) -> FloatArray:
+    """Most likely date of every change, between its neighbours and no later than its detection: (c,).
+
+    Parameters
+    ----------
+    dates, estimates, variances : (t,), (t, k), (t, k) of the batches, in any order.
+    changes, alarms : (c,) date of each change as first detected, and the newest date at that time.
+    shift : expected size of a change (standard deviation of its prior).
+    """
+    refined = changes.copy()
+    for number, alarm in enumerate(alarms):
+        low = refined[number - 1] if number else -np.inf
+        high = changes[number + 1] if number + 1 < len(refined) else np.inf
+        inside = np.flatnonzero((dates >= low) & (dates < high))
+        inside = inside[np.argsort(dates[inside], kind="stable")]
+        days = np.unique(dates[inside])[1:]
+        days = days[days <= alarm]
+        if len(days):
+            starts = np.searchsorted(dates[inside], days)
+            factors = log_factors(estimates[inside], variances[inside], starts, shift=shift)
+            refined[number] = days[factors.argmax()]
+    return refined
+
+
+def levels_between(estimates: FloatArray, variances: FloatArray, segment: IntArray, number: int) -> FloatArray:
+    """Mean prevalence of every segment between changes, batches weighted by precision: (number, k)."""
+    member = segment == np.arange(number)[:, None]
+    precision = 1 / variances
+    return np.asarray((member @ (precision * estimates)) / np.maximum(member @ precision, 1e-300))
+
+
+def pooled_between(dates: FloatArray, values: FloatArray, weights: IntArray, changes: FloatArray) -> FloatArray:
+    """Replace each batch's value by the weighted mean over its segment between changes: (t, k) -> (t, k)."""
+    segment = np.searchsorted(changes, dates, side="right")
+    member = (segment == np.arange(len(changes) + 1)[:, None]) * weights
+    means = member @ values / np.maximum(member.sum(axis=1, keepdims=True), 1)
+    return np.asarray(means[segment])
+
+
+def unit_variance(
+    quantifier: Quantifier, rows: FloatArray, bag: Bags, resamples: int, *, rng: np.random.Generator
+) -> FloatArray:
+    """Variance of the estimate of a batch times its effective size, by the bootstrap: rows (n, d), one bag -> (k,)."""
+    size = min(max(2, int(bag.effective_sizes[0])), MAX_RESAMPLE_SIZE)
+    members = bag.unweighted(rows).flat
+    bags = Bags(members[rng.integers(len(members), size=(resamples, size))])
+    estimates = np.concatenate([quantifier.aggregate(stack) for _, stack in bags.gather(rows)])
+    # An estimate of 0 or 1 is the same in every resample, but one more instance could change it: hence a minimum.
+    return np.maximum(size * estimates.var(axis=0, ddof=1), 1 / size)
+
+
+def number_of(date: Any, order: int) -> tuple[float, str]:
+    """A date as a number (days for dates) and its kind; `order`, the batch number, if no date is given.
+
+    An offset or a time zone is left out: a date counts as it is written.
+    """
+    if date is None:
+        return float(order), "order"
+    if isinstance(date, Real) and not isinstance(date, bool):
+        if not np.isfinite(float(date)):
+            raise InvalidData(f"{date} is not a date. Give every batch a date or a number, or give none.")
+        return float(date), "number"
+    if isinstance(date, str | day | np.datetime64):  # datetime and pandas.Timestamp are subclasses of date
+        try:
+            stamp: Any = np.array(_as_written(date), dtype="datetime64[us]")[()]
+        except ValueError:
+            raise InvalidData(f"{date!r} is not a date. Write it as 2026-03-01 or 2026-03-01T12:30.") from None
+        if not np.isnat(stamp):
+            return float(stamp.astype("int64")) / 86_400_000_000, "time"
+    raise InvalidData(f"{date!r} is not a date. Give every batch a date or a number, or give none.")
+
+
+def _as_written(date: Any) -> Any:
+    """A date without its time zone."""
+    if isinstance(date, str):
+        return without_zone(date)
+    return date.replace(tzinfo=None) if isinstance(date, datetime) else date
+
+
+def check_kind(given: str, known: str) -> None:
+    """Raise unless a date has the same kind as the dates before."""
+    if given != known:
+        raise InvalidData(
+            f"earlier batches came with {KINDS[known]}, this one with {KINDS[given]}. "
+            "Use the same kind of date for every batch."
+        )
+
+
+def date_of(number: float, kind: str) -> Any:
+    """The date behind a number that `number_of` returned."""
+    if kind == "time":
+        return np.datetime64(round(number * 86_400_000_000), "us")
+    return int(number) if kind == "order" else float(number)
 
 
 class Monitor(BaseEstimator):
@@ -149,15 +307,15 @@ class Monitor(BaseEstimator):
         self._check_kind(kind)
         read = self.quantifier.read(X)
         rows = self.quantifier.rows(read.values)
-        n = batch_arrays.check_size(len(rows), merged)
+        n = check_size(len(rows), merged)
         bag = Bags(np.arange(len(rows))[None], pool_size=len(rows), weights=weights, merged=merged)
-        batch_arrays.check_weighting(self.totals_, bag.exposure)
+        check_weighting(self.totals_, bag.exposure)
         spread, resamples = self._unit_variance(rows, bag)
         estimate = estimate_batch(self.quantifier, rows, bag)
         self.kind_ = kind
-        distance, amounts = measure_batch(self.quantifier, read, bag), batch_arrays.amounts_of(bag, read.hashes)
-        content = batch_arrays.content_of(read, bag.weights, merged)
-        batch_arrays.add_batch(self, at, n, estimate, spread, resamples, *distance, *amounts, content)
+        distance, weight = measure_batch(self.quantifier, read, bag), amounts_of(bag, read.hashes)
+        content = content_of(read, bag.weights, merged)
+        add_batch(self, at, n, estimate, spread, resamples, *distance, *weight, content)
         return self._newest_estimate()
 
     def contains(
@@ -170,7 +328,7 @@ class Monitor(BaseEstimator):
             return False
         read = self.quantifier.read(X)
         bag = Bags(np.arange(len(read))[None], pool_size=len(read), weights=weights, merged=merged)
-        return batch_arrays.is_known(self, at, read, bag)
+        return is_known(self, at, read, bag)
 
     def restart(self, date: Any = None) -> None:
         """Discard the batches before a date (default: before the newest change) and re-arm the alarm."""
@@ -183,7 +341,7 @@ class Monitor(BaseEstimator):
         else:
             raise InvalidSetting("no change has been detected, so there is nothing to restart from. Give a date.")
         kept = self.dates_ >= start
-        for name in batch_arrays.PER_BATCH:
+        for name in PER_BATCH:
             setattr(self, name, getattr(self, name)[kept])
         newest = np.maximum.accumulate(np.r_[-np.inf, self.dates_])[:-1]
         self.opens_ = np.flatnonzero(self.dates_ > newest)
@@ -231,11 +389,11 @@ class Monitor(BaseEstimator):
 
     def _initialize(self) -> None:
         if hasattr(self, "dates_"):
-            batch_arrays.upgrade_state(self)
+            upgrade_state(self)
             return
         check_parameters(self)
         check_is_fitted(self.quantifier, "classes_")
-        batch_arrays.start_state(self, len(self.quantifier.classes_))
+        start_state(self, len(self.quantifier.classes_))
 
     def _unit_variance(self, rows: FloatArray, bag: Bags) -> tuple[FloatArray, int]:
         """Variance of the batch's estimate times its effective size, (k,), and the number of resamples used."""
@@ -297,7 +455,7 @@ class Monitor(BaseEstimator):
     def _windows(self, members: Sequence[BoolArray], variances: FloatArray) -> list[Window]:
         """Windows of the batches in these masks (t,); variances (t, k) of all batches."""
         distances = share_distances(self.quantifier, self.distances_, self.deviations_, self.effective_)
-        each = batch_arrays.amounts(self)
+        each = amounts(self)
         return [Window.of(self.sizes_[i], each[i], self.estimates_[i], variances[i], distances[i]) for i in members]
 
     def _before(self, now: float) -> BoolArray:
@@ -307,7 +465,7 @@ class Monitor(BaseEstimator):
     def _weighted(self, now: float) -> FloatArray:
         """Mean prevalences (k,) of the batches up to a date, weighted by their size and age."""
         known = self.dates_ <= now
-        weights = batch_arrays.amounts(self)[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
+        weights = amounts(self)[known] * 0.5 ** ((now - self.dates_[known]) / self.half_life)
         return np.asarray(weights @ self.estimates_[known] / weights.sum())
 
     def _date(self, at: float) -> Any:

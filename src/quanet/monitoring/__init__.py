@@ -1,1 +1,0 @@
-"""Monitor a prevalence over time: estimates of batches, and an alarm when the prevalence changes."""
