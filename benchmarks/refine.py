@@ -31,11 +31,10 @@ from joblib import Parallel, delayed
 
 from quanet import EMQ, Gaussians
 from quanet.files import write_whole
-from quanet.labels.exposed_labels import BagExposure
 from quanet.labels.group_labels import GroupLabels, refine_groups
-from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
 from quanet.labels.label_plans import plan_posteriors
-from quanet.labels.prediction_powered import LabelDesign, design_labels, prediction_powered, score_interval
+from quanet.labels.prediction_powered import BagExposure, LabelDesign, design_labels, prediction_powered, score_interval
+from quanet.labels.refine import fixed_label_em, likelihood_ratios, responsibilities
 from quanet.simplex import encode
 
 LEVEL, SIZE, REDRAWN = 0.95, 2000, 10

@@ -19,8 +19,8 @@ from quanet.classifiers.text import TextClassifier
 from quanet.evaluation.prior_shift import mixture_test
 from quanet.files import replacing
 from quanet.labels.judges import correct_counts
-from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
 from quanet.labels.prediction_powered import prediction_powered
+from quanet.labels.refine import fixed_label_em, likelihood_ratios, responsibilities
 from quanet.report.charts import monitor_figure, save_figure
 from quanet.simplex import classes_of, encode
 

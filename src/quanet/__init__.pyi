@@ -36,9 +36,9 @@ from quanet.evaluation.significance import paired_t_test as paired_t_test
 from quanet.evaluation.significance import wilcoxon_test as wilcoxon_test
 from quanet.experiments.store import read_cells as read_cells
 from quanet.held_out import HeldOut as HeldOut
-from quanet.labels.few_labels import refine as refine
 from quanet.labels.judges import correct_rate as correct_rate
 from quanet.labels.label_plans import plan_labels as plan_labels
+from quanet.labels.refine import refine as refine
 from quanet.methods.aggregative import AggregativeQuantifier as AggregativeQuantifier
 from quanet.methods.baseline import TrainPrevalence as TrainPrevalence
 from quanet.methods.cde import CDE as CDE

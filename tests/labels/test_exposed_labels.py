@@ -5,9 +5,15 @@ import pytest
 
 from quanet import EMQ, Gaussians, plan_labels, refine
 from quanet.errors import InvalidData
-from quanet.labels.exposed_labels import BagExposure, ExposedDesign, exposure_limits
 from quanet.labels.group_labels import GroupLabels, refine_groups
-from quanet.labels.prediction_powered import LabelDesign, design_labels, prediction_powered
+from quanet.labels.prediction_powered import (
+    BagExposure,
+    ExposedDesign,
+    LabelDesign,
+    design_labels,
+    exposure_limits,
+    prediction_powered,
+)
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,9 @@ from scipy import stats
 
 from quanet import EMQ, Gaussians, plan_labels, refine
 from quanet.labels.group_labels import GroupLabels, adapt_posteriors, refine_groups
-from quanet.labels.label_checks import random_part
-from quanet.labels.label_em import fixed_label_em
 from quanet.labels.label_plans import allocate, stratify_posteriors
 from quanet.labels.prediction_powered import LabelDesign, prediction_powered, score_interval
+from quanet.labels.refine import fixed_label_em, random_part
 
 # fmt: off
 F = np.array([

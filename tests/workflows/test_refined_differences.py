@@ -7,8 +7,8 @@ import pytest
 
 from quanet.data.periods import Key
 from quanet.labels.group_labels import GroupLabels, RefinedGroups, refine_groups
-from quanet.labels.label_em import fixed_label_em
 from quanet.labels.prediction_powered import LabelDesign, score_interval
+from quanet.labels.refine import fixed_label_em
 from quanet.workflows.refined_differences import compare_refined
 
 

@@ -12,10 +12,15 @@ import numpy as np
 from scipy import stats
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
-from quanet.labels.exposed_labels import ExposedDesign
-from quanet.labels.few_labels import MIN_LABELS
-from quanet.labels.label_em import responsibilities
-from quanet.labels.prediction_powered import PSEUDO, LabelDesign, PoweredMean, prediction_powered, score_interval
+from quanet.labels.prediction_powered import (
+    PSEUDO,
+    ExposedDesign,
+    LabelDesign,
+    PoweredMean,
+    prediction_powered,
+    score_interval,
+)
+from quanet.labels.refine import MIN_LABELS, responsibilities
 from quanet.simplex import project
 
 BORROWED = 20  # instances with the shares of all, added to each group when its posteriors are adapted

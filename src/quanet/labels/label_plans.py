@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike
 from quanet.arrays import FloatArray, IntArray
 from quanet.base import Quantifier
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
-from quanet.labels.exposed_labels import exposure_limits, exposure_strata
-from quanet.labels.few_labels import MIN_LABELS, check_exposure
-from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
-from quanet.labels.prediction_powered import effective_labels, score_interval
+from quanet.labels.prediction_powered import effective_labels, exposure_limits, exposure_strata, score_interval
+from quanet.labels.refine import MIN_LABELS, check_exposure, fixed_label_em, likelihood_ratios, responsibilities
 from quanet.parameters import between, check_level, one_of, whole
 
 STRATA = 10

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quanet.evaluation.findings import WIDE
-from quanet.labels.few_labels import MIN_LABELS
+from quanet.labels.refine import MIN_LABELS
 from quanet.report.chart_data import Line
 from quanet.report.charts.interval_rows import rows_figure
 from quanet.report.charts.lines import lines_figure

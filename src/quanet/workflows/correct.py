@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.data.periods import Key
 from quanet.evaluation.findings import WIDE
-from quanet.labels.judge_contrasts import contrast_limits
-from quanet.labels.judge_covariance import FEW_CLUSTERS, JointSpread, joint_spread
+from quanet.labels.judge_covariance import FEW_CLUSTERS, JointSpread, contrast_limits, joint_spread
 from quanet.labels.judge_groups import ErrorTest, cluster_effect, compare_errors, uses_own_labels
 from quanet.labels.judges import correct_counts
 from quanet.parameters import check_level

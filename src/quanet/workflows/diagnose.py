@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quanet.labels.few_labels import MIN_LABELS
+from quanet.labels.refine import MIN_LABELS
 from quanet.uncertainty.widening import STATES
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.errors import InvalidData
 from quanet.labels.judge_covariance import cluster_codes
 from quanet.labels.judge_groups import ErrorTest, cluster_effect, compare_errors
-from quanet.labels.judge_panels import agreement, combine_labels
-from quanet.labels.judges import MIN_PER_CLASS, correct_counts, judgement_cells
+from quanet.labels.judges import MIN_PER_CLASS, agreement, combine_labels, correct_counts, judgement_cells
 from quanet.simplex import encode
 from quanet.workflows.judgements import Calibration, check_known, is_present, read_judgements
 

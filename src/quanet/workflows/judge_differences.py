@@ -6,7 +6,7 @@ import numpy as np
 
 from quanet.arrays import FloatArray, IntArray
 from quanet.errors import InvalidData
-from quanet.labels.judge_contrasts import contrast_rates
+from quanet.labels.judge_covariance import contrast_rates
 from quanet.uncertainty.differences import Differences
 from quanet.workflows.correct import Correction
 

@@ -11,12 +11,17 @@ from quanet.data.columns import match_labels
 from quanet.data.periods import Key
 from quanet.errors import InvalidData
 from quanet.evaluation.findings import Finding
-from quanet.labels.exposed_labels import BagExposure, ExposedDesign
-from quanet.labels.few_labels import MIN_LABELS
 from quanet.labels.group_labels import GroupLabels, RefinedGroups, refine_groups
-from quanet.labels.label_checks import CHOSEN, in_one_place, random_part
-from quanet.labels.label_em import fixed_label_em, likelihood_ratios, responsibilities
-from quanet.labels.prediction_powered import PoweredMean, design_labels, prediction_powered
+from quanet.labels.prediction_powered import BagExposure, ExposedDesign, PoweredMean, design_labels, prediction_powered
+from quanet.labels.refine import (
+    CHOSEN,
+    MIN_LABELS,
+    fixed_label_em,
+    in_one_place,
+    likelihood_ratios,
+    random_part,
+    responsibilities,
+)
 from quanet.simplex import count, encode, project
 from quanet.state.batch_reader import BatchReader
 from quanet.state.grouped_inputs import GroupedInputs

@@ -5,7 +5,7 @@ from typing import Any
 
 from quanet.data.file_names import shown_as
 from quanet.data.streams import TableSource
-from quanet.labels.few_labels import MIN_LABELS
+from quanet.labels.refine import MIN_LABELS
 from quanet.report.refine import summarize_refinement
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection

@@ -7,8 +7,8 @@ import pytest
 
 from quanet import CC, EMQ, SVMQ, Gaussians, plan_labels, refine
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
-from quanet.labels.label_em import calibration_errors, fixed_label_em
 from quanet.labels.prediction_powered import prediction_powered
+from quanet.labels.refine import calibration_errors, fixed_label_em
 
 SOURCE = Gaussians()
 

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from quanet.labels.judge_contrasts import contrast_limits, contrast_rates
-from quanet.labels.judge_covariance import JointSpread, JudgedUnits, joint_spread
+from quanet.labels.judge_covariance import JointSpread, JudgedUnits, contrast_limits, contrast_rates, joint_spread
 from quanet.labels.judge_groups import cluster_effect, compare_errors
-from quanet.labels.judge_panels import agreement, combine_labels
-from quanet.labels.judges import correct_counts
+from quanet.labels.judges import agreement, combine_labels, correct_counts
 
 TABLE = np.array([[900, 100], [200, 800]])  # finds 80 %, errs on 10 %
 BAGS = np.array([[5500, 4500], [7000, 3000]])
