@@ -8,7 +8,7 @@ import pytest
 import quanet
 from quanet import EMQ, PACC, Bags, Gaussians, HDx
 from quanet.errors import InvalidData
-from quanet.uncertainty.clusters import design_effect
+from quanet.uncertainty.sampling import design_effect
 
 SOURCE = Gaussians(distance=2.0)
 X, Y = SOURCE.draw([0.5, 0.5], 1500, rng=0)

@@ -33,10 +33,10 @@ from quanet.evaluation.findings import (
 from quanet.evaluation.prior_shift import mixture_test
 from quanet.parameters import check_level
 from quanet.simplex import count, encode
-from quanet.uncertainty.evidence import NOTED
 from quanet.uncertainty.intervals import predict_interval
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import held_out_of
+from quanet.uncertainty.sampling import NOTED
 from quanet.uncertainty.widening import described
 
 MIN_INSTANCES = 2  # in a bag, to see how they vary

@@ -20,7 +20,7 @@ from quanet.evaluation.limits import cramer_rao_variance
 from quanet.evaluation.prior_shift import MixtureFit
 from quanet.held_out import ADVICE, shrinkage_sentence
 from quanet.simplex import count
-from quanet.uncertainty.evidence import copies_notes
+from quanet.uncertainty.sampling import copies_notes
 from quanet.wording import SHOWN_AS_ZERO, level_text, listing, many, p_value, percent, plus_minus, points, upper_text
 
 if TYPE_CHECKING:

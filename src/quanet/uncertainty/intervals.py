@@ -18,17 +18,14 @@ from quanet.bags import CHUNK, Bags
 from quanet.base import Quantifier
 from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.nn.quanet import expected
-from quanet.uncertainty.bayes import bayes_intervals
-from quanet.uncertainty.bootstrap import bootstrap_intervals
+from quanet.uncertainty.bayes import bayes_intervals, kept_curves, network_intervals
 from quanet.uncertainty.closed_form import closed_form_intervals, closed_form_of
-from quanet.uncertainty.conformal import conformal_intervals
+from quanet.uncertainty.conformal import bootstrap_intervals, conformal_intervals
 from quanet.uncertainty.control_variates import ControlVariates
-from quanet.uncertainty.evidence import BagEvidence
-from quanet.uncertainty.network import kept_curves, network_intervals
 from quanet.uncertainty.policy import NO_KIND, Method, Target, bootstrap_resamples, check_options, choose_kinds
 from quanet.uncertainty.regions import Interval
 from quanet.uncertainty.relearning import Ends, IntervalRequest, as_full_fit, cached, held_out_of, unshrunk
-from quanet.uncertainty.sampling import sampling_sizes
+from quanet.uncertainty.sampling import BagEvidence, sampling_sizes
 from quanet.uncertainty.unseen_errors import add_unseen, unseen_covariance, unseen_reach
 from quanet.uncertainty.widening import add_variance, combine_ends, drift_covariance, measure_drift
 
@@ -103,7 +100,7 @@ def predict_interval(
         training data (`quanet.drift.scale`). False assumes that only prevalences have changed.
     clusters : (n,) names of the clusters of the instances, such as their authors. Instances of one cluster are no
         independent draws from the source, so with ``target="source"`` the interval is wider, by as much as they are
-        alike in these data (`quanet.uncertainty.clusters`). With ``target="bag"`` it is not: these instances are all
+        alike in these data (`quanet.uncertainty.sampling`). With ``target="bag"`` it is not: these instances are all
         that is asked about, and their classification errors count as independent.
 
     Returns

@@ -17,11 +17,11 @@ Where the width of an interval is decided:
 which kind a bag gets, by its size     here: `SMALL_BAG`, `choose_kinds`
 how many held-out instances it needs   here: `MIN_HELD_OUT`; for conformal intervals: `conformal.min_held_out`
 how many resamples the bootstrap has   here: `bootstrap_resamples`
-intervals of `QuaNet`                  `network`
+intervals of `QuaNet`                  `bayes`: `network_intervals`
 intervals of small bags                `conformal`: `calibrate_errors`, `Errors.bounds`
 intervals of large bags by formula     `closed_form`
 errors of bags above 1,024 instances   `conformal`: `MAX_SIZE`, `Errors.spread`
-a fallback without held-out instances  `bootstrap`: `BootstrapDraws.ends`
+a fallback without held-out instances  `conformal`: `BootstrapDraws.ends`
 errors that were never seen            `unseen_errors`, for every other kind with held-out instances
 use of maximum likelihood              `control_variates`; `intervals`: `COMBINED_KINDS`
 limits for every kind, weak classifiers  `intervals`: `_limit`
@@ -43,7 +43,7 @@ from quanet.nn.quanet import QuaNet
 from quanet.parameters import check_level, one_of
 from quanet.uncertainty.closed_form import closed_form_of
 from quanet.uncertainty.conformal import min_held_out
-from quanet.uncertainty.evidence import BagEvidence
+from quanet.uncertainty.sampling import BagEvidence
 
 Method = Literal["auto", "network", "conformal", "closed", "bootstrap", "bayes"]
 Target = Literal["bag", "source"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,7 +28,9 @@ from quanet.errors import QuanetWarning
 from quanet.held_out import HeldOut
 from quanet.methods.solvers import maximum_likelihood
 from quanet.simplex import encode, smooth
-from quanet.uncertainty.evidence import BagEvidence
+
+if TYPE_CHECKING:
+    from quanet.uncertainty.sampling import BagEvidence
 
 T = TypeVar("T")
 Ends = tuple[FloatArray, FloatArray, FloatArray]  # lower and upper ends (b, k), covariances (b, k, k)
@@ -71,7 +73,7 @@ class IntervalRequest:
     resamples: int | None
     seed: int
     held_out_from_fit: bool
-    evidence: BagEvidence | None = None
+    evidence: "BagEvidence | None" = None
     hashes: Any = None
     curves: Any = None
 

@@ -44,7 +44,6 @@ from quanet.uncertainty.closed_form import (
     likelihoods_of,
 )
 from quanet.uncertainty.conformal import calibrations_of
-from quanet.uncertainty.evidence import BagEvidence
 from quanet.uncertainty.intervals import COMBINED_KINDS, with_control_variates
 from quanet.uncertainty.policy import choose_kinds
 from quanet.uncertainty.regions import Interval
@@ -55,7 +54,7 @@ from quanet.uncertainty.relearning import (
     relearned_errors,
     unshrunk,
 )
-from quanet.uncertainty.sampling import sampling_sizes
+from quanet.uncertainty.sampling import BagEvidence, sampling_sizes
 from quanet.uncertainty.unseen_errors import unseen_covariance, unseen_parts, unseen_reach
 
 MAX_PER_CLASS = 2000  # held-out instances per class whose influence is computed
