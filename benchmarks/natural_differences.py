@@ -5,7 +5,7 @@
 FOLDER contains the Parquet files of `SCENARIOS`, with columns text and label; test files are not read. A quantifier
 learns from one part of the data and estimates bags of 300 texts from groups of another part, at prevalences uniform on
 the simplex. Pairs of bags are of the *same* group, which drifted alike, or of *different* groups. The power of the
-cosine in `quanet.uncertainty.shared_drift` was chosen on these data (1, 2, 4 and 8 were tried), so that differences are
+cosine in `quanet.uncertainty.contrasts` was chosen on these data (1, 2, 4 and 8 were tried), so that differences are
 covered about as often as the prevalences of the bags. So the table is no independent check of this choice.
 """
 

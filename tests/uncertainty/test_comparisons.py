@@ -6,9 +6,8 @@ from quanet.drift.scale import without_drift
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting
 from quanet.methods.counting import soft_rates
 from quanet.uncertainty.comparisons import differences_of, trend_of
-from quanet.uncertainty.contrasts import combined_reaches, p_values, read_sides
+from quanet.uncertainty.contrasts import combined_reaches, drift_correlation, p_values, read_sides
 from quanet.uncertainty.relearning import held_out_of
-from quanet.uncertainty.shared_drift import drift_correlation
 from quanet.uncertainty.widening import wilson
 
 SHARES = (0.2, 0.2, 0.5, 0.02)
