@@ -182,13 +182,6 @@ def check_kind(given: str, known: str) -> None:
         )
 
 
-def date_of(number: float, kind: str) -> Any:
-    """The date behind a number that `number_of` returned."""
-    if kind == "time":
-        return np.datetime64(round(number * 86_400_000_000), "us")
-    return int(number) if kind == "order" else float(number)
-
-
 class Monitor(BaseEstimator):
     r"""Monitor a prevalence over batches in time and raise an alarm after every change.
 
@@ -469,4 +462,7 @@ class Monitor(BaseEstimator):
         return np.asarray(weights @ self.estimates_[known] / weights.sum())
 
     def _date(self, at: float) -> Any:
-        return date_of(at, self.kind_)
+        """The date behind a number that `number_of` returned."""
+        if self.kind_ == "time":
+            return np.datetime64(round(at * 86_400_000_000), "us")
+        return int(at) if self.kind_ == "order" else float(at)

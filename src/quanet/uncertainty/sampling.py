@@ -77,17 +77,14 @@ class BagEvidence:
         if codes is not None:
             first = np.repeat(codes[bags.flat[np.cumsum(bags.lengths) - bags.lengths]], bags.lengths)
             lone = np.bincount(bags.owners, codes[bags.flat] != first, minlength=len(bags)) == 0
-        sizes = _divided(plain, copies.factor)
+        fewer = np.maximum(np.rint(plain / copies.factor), 1)
+        sizes = np.where(copies.factor == 1, plain, fewer).astype(np.intp)
         notes = copies_notes(bags, copies)
         notes[lone] = ONE_CLUSTER_NOTE
         notes[sizes == 1] = ALL_COPIES_NOTE
         notes[plain == 1] = ONE_WEIGHT_NOTE
         notes[bags.sizes == 1] = ONE_INSTANCE_NOTE
         return cls(copies, np.where(lone, 1, sizes), codes, lone, notes)
-
-
-def _divided(sizes: IntArray, factor: FloatArray) -> IntArray:
-    return np.where(factor == 1, sizes, np.maximum(np.rint(sizes / factor), 1)).astype(np.intp)
 
 
 def copies_notes(bags: Bags, copies: BagCopies) -> Any:
