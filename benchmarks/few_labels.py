@@ -1,16 +1,19 @@
 """How many labels a method needs: errors and intervals of QuaNet and other methods with 100 to all training rows.
 
     python benchmarks/few_labels.py read FOLDER --output tmp/few --jobs 2
+    python benchmarks/few_labels.py read FOLDER --folds 10 --rows 300 1000 0 --output tmp/10-folds --jobs 2
     python benchmarks/few_labels.py measure tmp/few --output tmp/few.json
+    python benchmarks/few_labels.py measure tmp/10-folds --methods QuaNet --output tmp/own.json
     python benchmarks/few_labels.py measure tmp/few --peers --rows 100 300 1000 --repetitions 5 --output tmp/peers.json
     python benchmarks/few_labels.py measure tmp/few --unseen 1 --repetitions 10 --output tmp/before.json
-    python benchmarks/few_labels_table.py tmp/few.json --peers tmp/peers.json --before tmp/before.json \
-        --simulations tmp/simulations.json --output benchmarks/results/few-labels.md --picture docs/few-labels.png
+    python benchmarks/few_labels_table.py tmp/few.json --own tmp/own.json --peers tmp/peers.json \
+        --before tmp/before.json --simulations tmp/simulations.json \
+        --output benchmarks/results/few-labels.md --picture docs/few-labels.png
 
 FOLDER contains the Parquet files named in `SETS`, with columns text and label. Every repetition cuts a data set into
 random halves, draws N training rows from the first (at least 10 of each class), and fits the default text classifier in
-folds. Bags are drawn from the second half at the 21 prevalences of the paper. So only prevalences differ between
-training data and bags.
+folds: five, the default of EMQ and PACC, or ten, that of QuaNet with 200 to 2,000 texts. Bags are drawn from the second
+half at the 21 prevalences of the paper. So only prevalences differ between training data and bags.
 
 `read` runs the classifiers, once for all methods, and keeps what they say of held-out rows and of the second half.
 `measure` asks every method about the same bags. Repetitions that are already in the output are not run again.

@@ -155,7 +155,9 @@ def test_posteriors_of_zero_do_not_decide_the_gap():
     ("classifier", "sizes", "folds"),
     [
         (TextClassifier(), [100, 100], 10),
-        (TextClassifier(), [100, 99], 5),  # few labels
+        (TextClassifier(), [100, 99], 5),
+        (TextClassifier(), [1000, 1000], 10),
+        (TextClassifier(), [1000, 1001], 5),
         (TextClassifier(), [300, 9], 5),  # ten folds would not all have the rarest class
         (LogisticRegression(), [500, 500], 5),  # twice the folds take twice the time
     ],

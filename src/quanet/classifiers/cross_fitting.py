@@ -37,8 +37,8 @@ from quanet.simplex import classes_of, count, encode
 
 MIN_OF_CLASS = 20  # instances of each class, to measure the fold gap
 FOLDS = 5  # as usual
-MORE_FOLDS = 10  # where they cost little and there are `MANY_FOR_FOLDS` instances
-MANY_FOR_FOLDS = 200
+MORE_FOLDS = 10  # where they cost little, and labels are few but not very few
+FEW_LABELS = range(200, 2001)  # instances for which there are more folds
 ENOUGH_OF_CLASS = 100  # instances of each class that show the gap, to learn rates from posteriors with the gap closed
 
 
@@ -186,11 +186,12 @@ def _cross_fit(classifier: Any, X: Any, codes: IntArray, classes: LabelArray, *,
 def usual_folds(classifier: Any, sizes: IntArray) -> int:
     """Number of folds for classes of these numbers of different instances (k,), if the caller does not choose it.
 
-    Classifiers of ten folds are closer to the final one than those of five. Ten cost little if the classifier fits
-    them in shared passes. With few instances, `QuaNet` knows better what the classifiers of five folds are worth.
+    Classifiers of ten folds are closer to the final one than those of five. That is worth most with few instances,
+    where it costs milliseconds if the classifier fits all folds in shared passes. With fewer still, `QuaNet` knows
+    better what the classifiers of five folds are worth.
     """
-    enough = sizes.sum() >= MANY_FOR_FOLDS and sizes.min() >= MORE_FOLDS
-    return MORE_FOLDS if enough and hasattr(classifier, "fit_out_of_fold") else FOLDS
+    fits = int(sizes.sum()) in FEW_LABELS and sizes.min() >= MORE_FOLDS
+    return MORE_FOLDS if fits and hasattr(classifier, "fit_out_of_fold") else FOLDS
 
 
 def fit_in_folds(

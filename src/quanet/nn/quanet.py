@@ -35,7 +35,7 @@ class QuaNet(Calibrated):
     Parameters
     ----------
     classifier : see `AggregativeQuantifier`.
-    cv : see `AggregativeQuantifier`. None: ten folds with at least 200 texts if the classifier is `TextClassifier`,
+    cv : see `AggregativeQuantifier`. None: ten folds with 200 to 2,000 texts if the classifier is `TextClassifier`,
         which fits them in shared passes; otherwise five.
 
     Attributes
