@@ -209,7 +209,7 @@ def provenance() -> dict[str, Any]:
 def without_cap() -> None:
     """Run quanet with the words after "exact", and keep all rows of every group."""
     from quanet.cli.main import run
-    from quanet.state.layout import Layout
+    from quanet.corpus.layout import Layout
 
     Layout.most_rows = lambda *_: sys.maxsize  # type: ignore[method-assign]
     sys.argv = ["quanet", *sys.argv[2:]]

@@ -28,11 +28,11 @@ from sklearn.linear_model import LogisticRegression
 
 import quanet
 from quanet import bags
+from quanet.corpus.batch_reader import BatchReader, BatchRows, own_columns, reads_smoothly
+from quanet.corpus.layout import Layout
+from quanet.corpus.state import State
+from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns, Inputs
-from quanet.state.batch_reader import BatchReader, BatchRows, own_columns, reads_smoothly
-from quanet.state.layout import Layout
-from quanet.state.state import State
-from quanet.state.state_reading import reading_of
 
 GROUPS = (1, 1000, 100_000)  # whose default caps are measured
 CLASSES = (2, 3, 5, 10)

@@ -1,4 +1,4 @@
-"""What pytest leaves out of docs/: pages that need a cluster (tests/engines runs them), and what the site builds."""
+"""What pytest leaves out of docs/: pages that need a cluster (tests/corpus runs them), and what the site builds."""
 
 import pytest
 

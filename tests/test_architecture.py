@@ -22,8 +22,8 @@ DOORS = {
     "sentence_transformers": "nn/",
     "transformers": "nn/",
     "jinja2": ("report/", "serve/web/pages/"),
-    "ray": "engines/ray_data.py",
-    "pyspark": "engines/spark_sql.py",
+    "ray": "corpus/ray_data.py",
+    "pyspark": "corpus/spark_sql.py",
     "skops": "persist/",
     "safetensors": ("persist/", "nn/share_reader.py", "nn/pretrain.py"),
     "openpyxl": "data/workbooks.py",
@@ -184,7 +184,7 @@ def test_help_needs_no_torch():
 
 READS_WITH = """
 import sys
-from quanet.engines.model_files import ModelFiles
+from quanet.corpus.model_files import ModelFiles
 quantifier = ModelFiles.of(sys.argv[1], travel=False).quantifier()
 quantifier.predict(["a good one", "so bad"])
 print("torch" in sys.modules)

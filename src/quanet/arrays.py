@@ -18,7 +18,7 @@ LARGEST_WEIGHT = 1e150  # so that squares are finite
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merged:
-    """Rows of a pool that stand for several instances each (`quanet.state`).
+    """Rows of a pool that stand for several instances each (`quanet.corpus`).
 
     Attributes
     ----------

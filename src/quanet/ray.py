@@ -57,7 +57,7 @@ def predict(
     >>> shares = predict(ray.data.read_parquet("reviews/"), "model/", by=["product"])  # doctest: +SKIP
     >>> print(shares.total)  # doctest: +SKIP
     """
-    from quanet.engines.ray_data import column_names, first_rows, read_dataset
+    from quanet.corpus.ray_data import column_names, first_rows, read_dataset
     from quanet.workflows.cluster_tables import ClusterTable, predict_table
 
     table = ClusterTable(

@@ -54,7 +54,7 @@ def predict(
     >>> shares = predict(session.read.parquet("reviews/"), "model/", by=["product"])  # doctest: +SKIP
     >>> print(shares.total)  # doctest: +SKIP
     """
-    from quanet.engines.spark_sql import first_rows, read_data_frame
+    from quanet.corpus.spark_sql import first_rows, read_data_frame
     from quanet.workflows.cluster_tables import ClusterTable, predict_table
 
     table = ClusterTable(

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from quanet import PACC, Gaussians, Inputs
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows.diff import compare_groups, join_readings, period_number
 
 MONTHS = ("2023-11", "2023-12", "2024-01", "2024-03")

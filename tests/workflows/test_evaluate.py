@@ -5,8 +5,8 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 
 from quanet import APP, CC, EMQ, KMM, PACC, ByGroup, DyS, Gaussians, GridSearchQ, evaluate
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.errors import QuanetWarning
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows.drawing import Drawing, LabelledBags, draw_bags
 from quanet.workflows.evaluate import evaluate_model, posteriors_in
 from quanet.workflows.predict import estimate_shares

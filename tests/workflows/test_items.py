@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 
 from quanet import CC, EMQ, PACC, Gaussians, HDx
+from quanet.corpus import layout
+from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidData, InvalidSetting
-from quanet.state import layout
-from quanet.state.batch_reader import BatchReader
-from quanet.state.state_reading import reading_of
 from quanet.uncertainty.adjusted_posteriors import AdjustedPosteriors
 from quanet.workflows.items import check_items, write_items
 from quanet.workflows.predict import estimate_shares

@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 
 from quanet import EMQ, Gaussians
+from quanet.corpus.arrow_file import save_state, to_bytes
+from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.regrouping import regroup
+from quanet.corpus.state import State
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidData
-from quanet.state.arrow_file import save_state, to_bytes
-from quanet.state.batch_reader import BatchReader
-from quanet.state.regrouping import regroup
-from quanet.state.state import State
 from quanet.workflows.merge import check_belongs, merge_states
 
 DAYS = [Key("date", "day"), Key("shop")]

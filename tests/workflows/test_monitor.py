@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 import quanet
 from quanet import CC, EMQ, Gaussians, Monitor
+from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting
-from quanet.state.batch_reader import BatchReader
-from quanet.state.state_reading import reading_of
 from quanet.workflows.monitor import Batch, make_batches, monitor_batches, read_batches, resume
 
 DAYS = [f"2024-03-{day:02}" for day in range(1, 29)]
@@ -126,8 +126,8 @@ def test_batches_of_an_older_monitor_are_known_by_their_estimates(fitted, tmp_pa
 
 def test_a_batch_of_a_saved_state_is_known_whatever_else_the_state_contains(monkeypatch):
     # Above the cap, which depends on the number of groups, rows are merged: the batch is the same nevertheless.
-    monkeypatch.setattr("quanet.state.layout.ALL_SMOOTH_ROWS", 600)
-    monkeypatch.setattr("quanet.state.layout.SMOOTH_ROWS", 16)
+    monkeypatch.setattr("quanet.corpus.layout.ALL_SMOOTH_ROWS", 600)
+    monkeypatch.setattr("quanet.corpus.layout.SMOOTH_ROWS", 16)
     model = EMQ().fit(*Gaussians().draw([0.5, 0.5], 400, rng=0))
     X = Gaussians().draw([0.6, 0.4], 900, rng=1)[0]
     table = pd.DataFrame({f"x{at}": column.astype(object) for at, column in enumerate(X.T)})

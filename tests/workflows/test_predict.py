@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from quanet import ACC, CC, EMQ, UPP, Gaussians, HDx, TextClassifier, evaluate
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.data.columns import match_labels
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource
 from quanet.errors import InvalidData
 from quanet.evaluation.contents import SomeTexts
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows import predict as workflow
 from quanet.workflows.expected_errors import held_out_errors
 from quanet.workflows.labelled import read_labelled

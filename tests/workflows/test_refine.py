@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 
 from quanet import EMQ, Gaussians
+from quanet.corpus import layout
+from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidData
-from quanet.state import layout
-from quanet.state.batch_reader import BatchReader
-from quanet.state.state_reading import reading_of
 from quanet.workflows.label_sheet import labels_in_source
 from quanet.workflows.reading import read_state
 from quanet.workflows.refine import refine_shares

@@ -42,8 +42,8 @@ from quanet.cli.options import (
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
+    from quanet.corpus.grouped_inputs import GroupedInputs
     from quanet.data.periods import Key
-    from quanet.state.grouped_inputs import GroupedInputs
 
 ENDINGS = {".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".gz", ".xlsx"}
 

@@ -13,11 +13,11 @@ from quanet.wording import many
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
+    from quanet.corpus.grouped_inputs import GroupedInputs
+    from quanet.corpus.reading_run import EngineChoice
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
     from quanet.data.streams import TableSource
-    from quanet.engines.reading_run import EngineChoice
-    from quanet.state.grouped_inputs import GroupedInputs
     from quanet.workflows.group_files import GroupFiles
 
 
@@ -52,9 +52,9 @@ def read_files(
     engine : which processes read the tables; None: this one.
     save : where to save the state.
     """
-    from quanet.engines.processes import return_memory
-    from quanet.state.arrow_file import save_state
-    from quanet.state.state_reading import check_usable, reading_of
+    from quanet.corpus.arrow_file import save_state
+    from quanet.corpus.processes import return_memory
+    from quanet.corpus.state_reading import check_usable, reading_of
 
     size = data.source.size if data.source is not None and not data.states else None
     with progress(f"Reading {data.name}", size) as update:

@@ -14,9 +14,9 @@ import typer
 from quanet.cli.console import console
 
 if TYPE_CHECKING:
+    from quanet.corpus.reading_run import EngineChoice
     from quanet.data.columns import ClassNames
     from quanet.data.periods import Key
-    from quanet.engines.reading_run import EngineChoice
 
 COLUMNS, OUTPUT, HOW = "Columns", "Output", "Method"
 LARGEST_SEED = 2**32 - 1  # that all libraries accept
@@ -359,7 +359,7 @@ def name_classes(classes: Any, given: Mapping[str, str], saved: Mapping[str, str
 
 
 class EngineName(StrEnum):
-    """Engines (see `quanet.engines`)."""
+    """Engines (see `quanet.corpus`)."""
 
     local = "local"
     ray = "ray"
@@ -386,6 +386,6 @@ Workers = Annotated[
 
 def choose_engine(model: Path, engine: EngineName, workers: int | None) -> "EngineChoice":
     """The engine given with --engine and --workers. An engine that is not installed raises an error now."""
-    from quanet.engines.reading_run import EngineChoice
+    from quanet.corpus.reading_run import EngineChoice
 
     return EngineChoice(model, engine.value, workers).check()

@@ -54,9 +54,9 @@ from quanet.cli.options import (
 from quanet.errors import brief
 
 if TYPE_CHECKING:
+    from quanet.corpus.grouped_inputs import GroupedInputs
+    from quanet.corpus.reading_run import EngineChoice
     from quanet.data.columns import ClassNames
-    from quanet.engines.reading_run import EngineChoice
-    from quanet.state.grouped_inputs import GroupedInputs
     from quanet.workflows.group_files import GroupFiles
 
 
@@ -137,7 +137,7 @@ def predict(
 
     quanet predict model days.arrow today.csv --by date:day --save-state days.arrow --force
     """
-    from quanet.engines.processes import return_memory
+    from quanet.corpus.processes import return_memory
     from quanet.progress import listening
     from quanet.report.predict import summarize_shares
     from quanet.workflows.group_files import open_files

@@ -90,7 +90,7 @@ class BagCopies:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupHashes:
-    """Hashes of instances by group, for pools in which not every instance has a row (`quanet.state`).
+    """Hashes of instances by group, for pools in which not every instance has a row (`quanet.corpus`).
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ def summarize_evaluation(
     Examples
     --------
     >>> from quanet import EMQ, Gaussians
-    >>> from quanet.state.grouped_inputs import GroupedInputs
+    >>> from quanet.corpus.grouped_inputs import GroupedInputs
     >>> from quanet.workflows.drawing import Drawing, draw_bags
     >>> from quanet.workflows.evaluate import evaluate_model
     >>> quantifier = EMQ().fit(*Gaussians().draw([0.5, 0.5], 300, rng=0))

@@ -71,7 +71,7 @@ def summarize_shares(shares: Shares, *, settings: Sequence[tuple[str, str]] = ()
     Examples
     --------
     >>> from quanet import EMQ, WordBags
-    >>> from quanet.state.grouped_inputs import GroupedInputs
+    >>> from quanet.corpus.grouped_inputs import GroupedInputs
     >>> from quanet.workflows.predict import estimate_shares
     >>> quantifier = EMQ().fit(*WordBags().draw([0.5, 0.5], 300, rng=0))
     >>> inputs = quantifier.read(WordBags().draw([0.7, 0.3], 100, rng=1)[0])

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quanet.base import Quantifier
+from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.collecting import BlockNames, collect
+from quanet.corpus.model_files import ModelFiles
+from quanet.corpus.reading_run import find_commas, find_forms
+from quanet.corpus.reading_work import ReadingWork
+from quanet.corpus.state_reading import reading_of
 from quanet.data.arrow_cells import cells_of
 from quanet.data.columns import ClassNames, check_columns
 from quanet.data.decimals import comma_styles, report_style
 from quanet.data.periods import check_date_format, parse_key
 from quanet.data.records import PEEKED_ROWS
 from quanet.data.table_chunks import MAX_ROWS
-from quanet.engines.collecting import BlockNames, collect
-from quanet.engines.model_files import ModelFiles
-from quanet.engines.reading_run import find_commas, find_forms
-from quanet.engines.reading_work import ReadingWork
 from quanet.errors import Detected, InvalidData
 from quanet.parameters import check_level
 from quanet.persist.load import facts_of
-from quanet.state.batch_reader import BatchReader
-from quanet.state.state_reading import reading_of
 from quanet.workflows.model_inputs import choose_inputs
 from quanet.workflows.predict import Shares, estimate_shares
 

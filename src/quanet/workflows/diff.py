@@ -10,11 +10,11 @@ import numpy as np
 
 from quanet.arrays import IntArray, LabelArray
 from quanet.base import Quantifier
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.data.columns import nearest_first
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning, brief
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.comparisons import MIN_PERIODS, difference_bags, differences_of, trend_of
 from quanet.uncertainty.contrasts import Sides, read_sides
 from quanet.uncertainty.differences import Differences, Trend

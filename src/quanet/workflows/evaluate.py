@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import FloatArray, LabelArray
 from quanet.base import Quantifier
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.data.instances import Inputs
 from quanet.errors import QuanetWarning
 from quanet.evaluation.evaluate import Results
 from quanet.evaluation.findings import Diagnosis
 from quanet.evaluation.limits import Limit, pool_limit
 from quanet.simplex import count, encode
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
 from quanet.uncertainty.regions import ROUNDING, Interval
 from quanet.uncertainty.widening import STATES

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from quanet.corpus.batch_reader import BatchReader
+    from quanet.corpus.grouped_inputs import GroupedInputs
     from quanet.data.streams import TableSource
-    from quanet.state.batch_reader import BatchReader
-    from quanet.state.grouped_inputs import GroupedInputs
     from quanet.workflows.predict import Shares
 
 OWN = ("row", "class", "skipped")  # columns that every file of items has

@@ -8,12 +8,12 @@ import numpy as np
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.base import Quantifier
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags
 from quanet.labels.label_plans import LabelPlan, PlannedPart, plan_posteriors
 from quanet.labels.refine import MIN_LABELS, fixed_label_em, likelihood_ratios, responsibilities
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows.label_sheet import make_sheet
 
 if TYPE_CHECKING:

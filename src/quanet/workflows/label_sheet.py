@@ -22,9 +22,9 @@ from quanet.workflows.labelled import settle_labels
 if TYPE_CHECKING:
     import pandas as pd
 
+    from quanet.corpus.batch_reader import BatchReader
     from quanet.data.columns import ClassNames
     from quanet.data.streams import TableSource
-    from quanet.state.batch_reader import BatchReader
 
 ORDER, ROW, STRATUM, SIZE, WEIGHT = "plan_order", "plan_row", "plan_stratum", "plan_stratum_size", "plan_weight"
 CHECK, ROWS = "plan_check", "plan_rows_in_data"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import LabelArray
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.data.columns import (
     FoundColumn,
     UnclearColumn,
@@ -28,7 +29,6 @@ from quanet.data.periods import Groups, Key
 from quanet.data.streams import TableSource
 from quanet.errors import Detected, InvalidData, QuanetWarning
 from quanet.simplex import classes_of
-from quanet.state.grouped_inputs import GroupedInputs
 
 MOST_CLASSES = 200  # a column with more different values hardly contains labels
 

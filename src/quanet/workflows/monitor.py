@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quanet.arrays import FloatArray, IntArray, LabelArray, Merged
 from quanet.base import Quantifier
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.data.grouping import EMPTY
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key, first_day, without_zone
@@ -20,7 +21,6 @@ from quanet.evaluation.monitor import Monitor
 from quanet.evaluation.monitor_batches import BatchEstimate, History
 from quanet.persist.load import load
 from quanet.persist.save import free_place
-from quanet.state.grouped_inputs import GroupedInputs
 
 # Default smoothing window in days, by the length of a batch: seven days, otherwise about four batches.
 DEFAULT_WINDOW = {"day": 7.0, "week": 28.0, "month": 122.0, "quarter": 365.0, "year": 1461.0}

@@ -9,10 +9,11 @@ import numpy as np
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
+from quanet.corpus.grouped_inputs import GroupedInputs
+from quanet.corpus.processes import return_memory
 from quanet.data.copies import count_copies
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
-from quanet.engines.processes import return_memory
 from quanet.errors import InvalidData
 from quanet.evaluation.accuracy import ExpectedAccuracy, predict_accuracy
 from quanet.evaluation.contents import contents_findings, training_overlap_findings, unknown_words_finding
@@ -26,7 +27,6 @@ from quanet.evaluation.findings import (
     weights_findings,
     zero_shares,
 )
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.intervals import IntervalOptions, predict_interval_bags
 from quanet.uncertainty.policy import SMALL_BAG
 from quanet.uncertainty.regions import Interval

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quanet.base import Quantifier
+from quanet.corpus.accumulator import Accumulator
+from quanet.corpus.batch_reader import BatchReader, BatchRows
+from quanet.corpus.grouped_inputs import GroupedInputs
+from quanet.corpus.reading_run import EngineChoice, read_with_engine
+from quanet.corpus.state import State
+from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
-from quanet.engines.reading_run import EngineChoice, read_with_engine
 from quanet.errors import InvalidData
-from quanet.state.accumulator import Accumulator
-from quanet.state.batch_reader import BatchReader, BatchRows
-from quanet.state.grouped_inputs import GroupedInputs
-from quanet.state.state import State
-from quanet.state.state_reading import reading_of
 
 if TYPE_CHECKING:
     from quanet.data.streams import TableSource

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
+from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.data.columns import match_labels
 from quanet.data.periods import Key
 from quanet.errors import InvalidData
@@ -23,8 +25,6 @@ from quanet.labels.refine import (
     responsibilities,
 )
 from quanet.simplex import count, encode, project
-from quanet.state.batch_reader import BatchReader
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.uncertainty.policy import Target
 from quanet.wording import many, p_value, percent
 from quanet.workflows.diff import GroupDifferences

@@ -37,7 +37,7 @@ def trend_figure(shares: Shares, *, focus: Any = None, width: float = WIDTH) -> 
     >>> import numpy as np
     >>> from quanet import EMQ, WordBags
     >>> from quanet.data.periods import Key
-    >>> from quanet.state.grouped_inputs import GroupedInputs
+    >>> from quanet.corpus.grouped_inputs import GroupedInputs
     >>> from quanet.workflows.predict import estimate_shares
     >>> quantifier = EMQ().fit(*WordBags().draw([0.5, 0.5], 300, rng=0))
     >>> inputs = quantifier.read(WordBags().draw([0.7, 0.3], 120, rng=1)[0])

@@ -4,14 +4,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from quanet.corpus.accumulator import Accumulator
+from quanet.corpus.arrow_file import from_bytes
+from quanet.corpus.state import State
 from quanet.data.periods import Key
 from quanet.serve.store.projects import ProjectRow
 from quanet.serve.store.uploads import done_batches
 from quanet.serve.work.job_context import JobContext, JobRefused
 from quanet.serve.work.read_options import ReadOptions
-from quanet.state.accumulator import Accumulator
-from quanet.state.arrow_file import from_bytes
-from quanet.state.state import State
 
 ARRIVAL = Key("arrival")
 MOST_TIMES = 500  # of batches; of more batches, those of an hour or of a day have one time

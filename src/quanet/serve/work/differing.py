@@ -1,5 +1,6 @@
 """The job "difference": by how much the shares of two groups or periods differ."""
 
+from quanet.corpus.state_reading import reading_of
 from quanet.files import json_ready
 from quanet.report.diff import summarize_differences
 from quanet.serve.store.answers import put_answer
@@ -7,7 +8,6 @@ from quanet.serve.store.connection import Connection
 from quanet.serve.work.job_context import Finish, JobContext, JobRefused
 from quanet.serve.work.project_batches import batch_files, merge_batches
 from quanet.serve.work.render_answer import stored_forms
-from quanet.state.state_reading import reading_of
 from quanet.workflows.diff import compare_groups
 
 

@@ -2,6 +2,8 @@
 
 import time
 
+from quanet.corpus import state_reading
+from quanet.corpus.arrow_file import to_bytes
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection
 from quanet.serve.store.jobs import enqueue
@@ -9,8 +11,6 @@ from quanet.serve.store.uploads import read_again
 from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.project_batches import batch_files, merge_batches, reading_of
 from quanet.serve.work.share_answers import answer_shares
-from quanet.state import state_reading
-from quanet.state.arrow_file import to_bytes
 
 
 def perform(context: JobContext) -> Finish:

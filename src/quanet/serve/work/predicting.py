@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from quanet.corpus.arrow_file import to_bytes
+from quanet.corpus.state_reading import reading_of
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection
 from quanet.serve.store.uploads import BatchRow, FileRow, batch, file, finish_batch, start_batch
@@ -10,8 +12,6 @@ from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.project_batches import enqueue_overview, partition_of
 from quanet.serve.work.share_answers import answer_shares
 from quanet.serve.work.share_facts import total_facts
-from quanet.state.arrow_file import to_bytes
-from quanet.state.state_reading import reading_of
 from quanet.workflows.group_files import open_files
 
 

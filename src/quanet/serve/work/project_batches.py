@@ -3,6 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quanet.corpus.accumulator import Accumulator
+from quanet.corpus.arrow_file import from_bytes
+from quanet.corpus.regrouping import regroup
+from quanet.corpus.state import State
 from quanet.errors import InvalidData
 from quanet.serve.store.answers import AnswerRow, answer
 from quanet.serve.store.connection import Connection
@@ -13,10 +17,6 @@ from quanet.serve.store.uploads import BatchRow, done_batches, unmerged
 from quanet.serve.work.job_context import JobContext, JobRefused
 from quanet.serve.work.loaded_models import LoadedModel
 from quanet.serve.work.read_options import MOST_FILES, ReadOptions
-from quanet.state.accumulator import Accumulator
-from quanet.state.arrow_file import from_bytes
-from quanet.state.regrouping import regroup
-from quanet.state.state import State
 
 PAUSE = 1.0  # seconds before batches are put together
 

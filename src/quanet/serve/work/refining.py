@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from quanet.corpus.state_reading import reading_of
 from quanet.data.file_names import shown_as
 from quanet.data.streams import TableSource
 from quanet.labels.refine import MIN_LABELS
@@ -14,7 +15,6 @@ from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.label_files import LABELS, filled_sheet, has_gaps
 from quanet.serve.work.predicting import batch_of
 from quanet.serve.work.render_answer import stored_forms
-from quanet.state.state_reading import reading_of
 from quanet.workflows.group_files import open_files
 from quanet.workflows.label_sheet import read_labels
 from quanet.workflows.refine import Refinement, refine_shares

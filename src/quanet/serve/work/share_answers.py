@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.report.predict import summarize_shares
 from quanet.serve.work.job_context import JobContext
 from quanet.serve.work.loaded_models import LoadedModel
 from quanet.serve.work.read_options import ReadOptions
 from quanet.serve.work.render_answer import stored_forms
 from quanet.serve.work.share_facts import share_facts
-from quanet.state.grouped_inputs import GroupedInputs
 from quanet.workflows.predict import Shares, estimate_shares
 
 

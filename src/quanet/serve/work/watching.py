@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quanet.corpus.grouped_inputs import GroupedInputs
+from quanet.corpus.regrouping import regroup
+from quanet.corpus.state_reading import reading_of
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags
 from quanet.evaluation.monitor import Monitor
@@ -25,9 +28,6 @@ from quanet.serve.work.arrivals import ARRIVAL, arrival_state
 from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.project_batches import batch_files, merge_batches
 from quanet.serve.work.render_answer import stored_forms
-from quanet.state.grouped_inputs import GroupedInputs
-from quanet.state.regrouping import regroup
-from quanet.state.state_reading import reading_of
 from quanet.workflows.monitor import (
     Batch,
     MonitorRun,
