@@ -15,10 +15,9 @@ from quanet.corpus.accumulator import Accumulator
 from quanet.corpus.arrow_file import from_bytes, load_state, save_state, to_bytes
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.fixed_point import FINE, LIMBS, FixedPoint
-from quanet.corpus.kept_rows import KeptRows, coarsest, lattice_cells
+from quanet.corpus.kept_rows import KeptRows, Rows, coarsest, lattice_cells
 from quanet.corpus.kept_texts import KeptTexts
 from quanet.corpus.layout import Layout
-from quanet.corpus.single_rows import Rows
 from quanet.corpus.state import State
 from quanet.corpus.state_reading import reading_of
 from quanet.data.duplicates import hash_texts

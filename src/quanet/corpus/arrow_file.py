@@ -6,11 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from quanet.corpus.copy_sums import CopySums
-from quanet.corpus.kept_rows import Cells, KeptRows
+from quanet.corpus.kept_rows import Cells, CopySums, KeptRows, Rows
 from quanet.corpus.kept_texts import KeptTexts
 from quanet.corpus.layout import Layout
-from quanet.corpus.single_rows import Rows
 from quanet.corpus.state import VERSION, Groups, State, StateHeader
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting

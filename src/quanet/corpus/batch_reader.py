@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from quanet.arrays import BoolArray, FloatArray, LabelArray
 from quanet.base import Quantifier
 from quanet.corpus.fixed_point import COUNTS, DESCRIPTIONS, LARGEST, WEIGHTED, Int64, add_by
-from quanet.corpus.kept_rows import KeptRows
+from quanet.corpus.kept_rows import KeptRows, Rows
 from quanet.corpus.kept_texts import KeptTexts
 from quanet.corpus.layout import Layout
-from quanet.corpus.single_rows import Rows
 from quanet.corpus.state import State, StateHeader
 from quanet.data.columns import label_names, weights_of
 from quanet.data.duplicates import hash_texts

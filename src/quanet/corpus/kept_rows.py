@@ -23,12 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quanet.arrays import BoolArray, FloatArray, IntArray
-from quanet.corpus.copy_sums import CopySums
 from quanet.corpus.fixed_point import Int64
 from quanet.corpus.layout import Layout
-from quanet.corpus.single_rows import Rows
-from quanet.data.duplicates import Hashes, hash_numbers
+from quanet.data.copies import Short, content_sums
+from quanet.data.duplicates import MIXER, Hashes, hash_numbers
 
+SORTED = 2**19  # rows that are sorted or counted at a time
+MOST_BLOCKS = 16  # to sort: all rows are searched for those of each block
+SUMMED = 2**20  # rows that are added to sums by content at a time
 EXACT = -1  # level of a group whose rows are all kept
 BLOCK = 2**19  # rows that become cells at a time
 CHUNK = 2**19  # control variates that are computed at a time
@@ -37,6 +39,179 @@ FINEST = 0
 CELL_BITS = 38  # of a cell, for up to three classes
 CellKeys = NDArray[np.uint64]
 Levels = NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of single instances, in little memory: some of them are sorted or counted at a time.
+
+    Attributes
+    ----------
+    groups : (n,).
+    values : (n, d).
+    hashes : (n,) the lower half of the hash of the content, 0 if unknown (`quanet.data.copies`).
+    weights : (n,); None if all count alike.
+    """
+
+    groups: NDArray[np.int32]
+    values: NDArray[np.float32]
+    hashes: Short
+    weights: FloatArray | None
+
+    def take(self, chosen: IntArray | BoolArray | slice) -> "Rows":
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[chosen]
+        return Rows(self.groups[chosen], self.values[chosen], self.hashes[chosen], weights)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["Rows"]) -> "Rows":
+        """All rows of several parts."""
+        parts = [part for part in parts if len(part.groups)] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
+        weights = [part.weights for part in parts if part.weights is not None]
+        return cls(
+            np.concatenate([part.groups for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.hashes for part in parts]),
+            np.concatenate(weights) if weights else None,
+        )
+
+    def counts(self, size: int) -> IntArray:
+        """How many rows each of `size` groups has. `bincount` alone would copy the numbers of all rows."""
+        counts = np.zeros(size, dtype=np.intp)
+        for start in range(0, len(self.groups), SORTED):
+            counts += np.bincount(self.groups[start : start + SORTED], minlength=size)
+        return counts
+
+    def in_order(self) -> "Rows":
+        """The same rows in an order that follows from their values."""
+        n = len(self.groups)
+        if all(self.take(slice(start, start + SORTED + 1)).is_in_order() for start in range(0, n, SORTED)):
+            return self
+        if n <= SORTED:
+            return self.take(self.order())
+        # Some groups at a time, because a sort needs several times the memory of its rows.
+        counts = self.counts(int(self.groups.max()) + 1)
+        groups = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        values, hashes = np.empty_like(self.values), np.empty_like(self.hashes)
+        weights = None if self.weights is None else np.empty_like(self.weights)
+        starts = np.cumsum(counts) - counts
+        firsts = np.flatnonzero(np.diff(starts // max(SORTED, n // MOST_BLOCKS), prepend=-1)).tolist()
+        for first, last in zip(firsts, [*firsts[1:], len(counts)], strict=True):
+            part = self.take(np.flatnonzero((self.groups >= first) & (self.groups < last)))
+            order, places = part.order(), slice(starts[first], starts[first] + len(part.groups))
+            values[places], hashes[places] = part.values[order], part.hashes[order]
+            if weights is not None and part.weights is not None:
+                weights[places] = part.weights[order]
+        return Rows(groups, values, hashes, weights)
+
+    def order(self) -> IntArray:
+        """The positions (n,) of the rows in the order of `in_order`."""
+        keys = self._keys()
+        order = np.argsort(keys)
+        ties = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
+        if self._equal(order[ties], order[ties + 1]):
+            return order
+        weights = () if self.weights is None else (self.weights,)
+        return np.lexsort((*weights, self.values[:, 0], self.hashes, self._hashed(), self.groups))
+
+    def is_in_order(self) -> bool:
+        """Whether `in_order` would change nothing."""
+        keys = self._keys()
+        ties = np.flatnonzero(keys[1:] == keys[:-1])
+        return bool((keys[1:] >= keys[:-1]).all()) and self._equal(ties, ties + 1)
+
+    def _keys(self) -> Hashes:
+        """Group and hash as one number (n,), which is sorted fast. Rows that share it are almost always equal."""
+        bits = np.uint64(int(self.groups.max()).bit_length())
+        keys = self._hashed()
+        if bits:
+            keys >>= bits
+            keys |= self.groups.astype(np.uint64) << (np.uint64(64) - bits)
+        return keys
+
+    def _hashed(self) -> Hashes:
+        """A hash of each row (n,), of its values and its content."""
+        hashes = hash_numbers(self.values)
+        hashes += self.hashes.astype(np.uint64) * MIXER
+        return hashes
+
+    def _equal(self, some: IntArray, others: IntArray) -> bool:
+        arrays = [self.values, self.hashes, *(() if self.weights is None else (self.weights,))]
+        return all(np.array_equal(array[some], array[others]) for array in arrays)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopySums:
+    """How many copies there are in s groups above the cap, whose rows are not kept: sums by the hash of the content.
+
+    Each group has m sums of weights with a sign; a hash decides the sum and the sign (`content_sums`). The squares of
+    the sums estimate the sum of the squared weights of the different contents, with a relative standard deviation of
+    the root of 2 / m, so that one content that occurs very often is never missed. The sums are integers, so they depend
+    neither on the order of rows nor on partitions. Half as many sums are the sums of pairs.
+
+    Attributes
+    ----------
+    groups : (s,) ascending.
+    sums : (s, m + 1, limbs) of the weights with a sign; last, of the squared weights of instances without a hash.
+    """
+
+    groups: NDArray[np.int32]
+    sums: Int64
+
+    @classmethod
+    def none(cls) -> "CopySums":
+        """No groups."""
+        return cls(np.empty(0, dtype=np.int32), np.empty((0, 1, 1), dtype=np.int64))
+
+    @classmethod
+    def united(cls, parts: Sequence["CopySums"], rows: Sequence[Rows], layout: Layout, m: int) -> "CopySums":
+        """The sums of several parts and of rows, with at most m sums for each group; m is a power of two."""
+        parts = [part for part in parts if len(part.groups)]
+        rows = [part for part in rows if len(part.groups)]
+        if not parts and not rows:
+            return cls.none()
+        m = min([m, *(part.sums.shape[1] - 1 for part in parts)])
+        groups = np.unique(np.concatenate([*(part.groups for part in parts), *(part.groups for part in rows)]))
+        sums = np.zeros((len(groups), m + 1, layout.totals.limbs), dtype=np.int64)
+        for part in parts:
+            places = np.searchsorted(groups, part.groups)
+            if len(np.unique(part.groups)) == len(part.groups):
+                sums[places] += part.folded(m)
+            else:
+                np.add.at(sums, places, part.folded(m))
+        if rows:
+            numbers = np.zeros(int(groups[-1]) + 1, dtype=np.intp)
+            numbers[groups] = np.arange(len(groups))
+            _add_rows(sums, rows, numbers, layout)
+        return cls(groups, sums)
+
+    def folded(self, m: int) -> Int64:
+        """Fewer sums: those whose hashes now have the same lowest bits together."""
+        s, size, limbs = self.sums.shape
+        if size == m + 1:
+            return self.sums
+        folded: Int64 = self.sums[:, :-1].reshape(s, -1, m, limbs).sum(axis=1)
+        return np.concatenate([folded, self.sums[:, -1:]], axis=1)
+
+    def renumbered(self, numbers: IntArray) -> "CopySums":
+        """The same sums with other numbers (g,) of the groups; several may get the same number."""
+        return replace(self, groups=numbers[self.groups].astype(np.int32))
+
+
+def _add_rows(sums: Int64, rows: Sequence[Rows], numbers: IntArray, layout: Layout) -> None:
+    """Add rows to the sums (s, m + 1, limbs) of their groups, which have these places there, some rows at a time."""
+    flat, m = sums.reshape(-1, layout.totals.limbs), sums.shape[1] - 1
+    groups, hashes = np.concatenate([one.groups for one in rows]), np.concatenate([one.hashes for one in rows])
+    given = [one.weights for one in rows if one.weights is not None]
+    weights = np.concatenate(given) if given else np.ones(len(groups))
+    for start in range(0, len(groups), SUMMED):
+        part = slice(start, start + SUMMED)
+        at, values = content_sums(hashes[part], weights[part], m)
+        places, written = numbers[groups[part]] * (m + 1) + at, layout.totals.write(values)
+        for limb in range(layout.totals.limbs):  # sums of so few limbs are exact in double precision
+            flat[:, limb] += np.bincount(places, written[:, limb], minlength=len(flat)).astype(np.int64)
 
 
 def coarsest(classes: int) -> int:
