@@ -10,15 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quanet import ACC, EMQ, Bags, Gaussians, HDx
-from quanet.corpus import arrow_file, kept_rows, kept_texts, layout
-from quanet.corpus.accumulator import Accumulator
+from quanet.corpus import arrow_file, kept_rows, layout
 from quanet.corpus.arrow_file import from_bytes, load_state, save_state, to_bytes
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.fixed_point import FINE, LIMBS, FixedPoint
 from quanet.corpus.kept_rows import KeptRows, Rows, coarsest, lattice_cells
-from quanet.corpus.kept_texts import KeptTexts
 from quanet.corpus.layout import Layout
-from quanet.corpus.state import State
+from quanet.corpus.state import Accumulator, KeptTexts, State
 from quanet.corpus.state_reading import reading_of
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs
@@ -294,7 +292,7 @@ def test_a_file_is_complete_or_refused(quantifier, table, tmp_path, monkeypatch)
 
 
 def test_which_texts_are_kept_follows_from_their_hash(monkeypatch):
-    monkeypatch.setattr(kept_texts, "MOST_TEXTS", 200)
+    monkeypatch.setattr("quanet.corpus.state.MOST_TEXTS", 200)
     texts, rng = [f"text {number}" for number in range(4000)], np.random.default_rng(0)
     groups = np.arange(4000, dtype=np.int32) % 50
 
@@ -310,7 +308,7 @@ def test_which_texts_are_kept_follows_from_their_hash(monkeypatch):
     assert (np.bincount(whole.groups, minlength=50) >= 2).all()
     places = np.array([int(text.split()[1]) for text in whole.strings(200)])
     assert abs(places.mean() - 2000) < 250
-    monkeypatch.setattr(kept_texts, "MOST_BYTES", 50)
+    monkeypatch.setattr("quanet.corpus.state.MOST_BYTES", 50)
     few = kept([np.arange(4000)])
     assert np.bincount(few.groups, minlength=50).min() == 2
     assert len(few.groups) < 110

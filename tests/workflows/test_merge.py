@@ -7,8 +7,7 @@ import pytest
 from quanet import EMQ, Gaussians
 from quanet.corpus.arrow_file import save_state, to_bytes
 from quanet.corpus.batch_reader import BatchReader
-from quanet.corpus.regrouping import regroup
-from quanet.corpus.state import State
+from quanet.corpus.state import State, regroup
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.drift.scale import without_drift

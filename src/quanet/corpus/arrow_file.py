@@ -6,10 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from quanet.corpus.kept_rows import Cells, CopySums, KeptRows, Rows
-from quanet.corpus.kept_texts import KeptTexts
 from quanet.corpus.layout import Layout
-from quanet.corpus.state import VERSION, Groups, State, StateHeader
+from quanet.corpus.state import VERSION, Groups, KeptTexts, State, StateHeader
 from quanet.data.periods import Key
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.files import replacing
@@ -19,8 +20,6 @@ METADATA = b"quanet_state"
 
 def to_bytes(state: State) -> bytes:
     """A state as an Arrow file. Equal states have equal bytes."""
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     _write(state, sink)
     return sink.getvalue().to_pybytes()
@@ -28,8 +27,6 @@ def to_bytes(state: State) -> bytes:
 
 def _write(state: State, sink: Any, compression: str | None = "zstd") -> None:
     """Write a state to an Arrow stream or a file."""
-    import pyarrow as pa
-
     state = state.in_order()
     arrays, columns = _arrays(state), {}
     for name, array in arrays.items():
@@ -57,8 +54,6 @@ def _write(state: State, sink: Any, compression: str | None = "zstd") -> None:
 
 def from_bytes(data: bytes, name: str = "The state") -> State:
     """The state in an Arrow file. Raises `InvalidData` if it is damaged, or of another version."""
-    import pyarrow as pa
-
     try:
         table = pa.ipc.open_file(pa.BufferReader(data), options=pa.ipc.IpcReadOptions(use_threads=False)).read_all()
         facts = json.loads((table.schema.metadata or {})[METADATA])
@@ -77,8 +72,6 @@ def from_bytes(data: bytes, name: str = "The state") -> State:
 
 def save_state(state: State, path: Path, *, compress: bool = True) -> int:
     """Write a state in one step; returns its bytes. Compression needs as much memory as the file."""
-    import pyarrow as pa
-
     try:
         with replacing(path) as file, pa.OSFile(file.name, "wb") as sink:
             _write(state, sink, "zstd" if compress else None)

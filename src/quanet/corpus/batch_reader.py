@@ -12,9 +12,8 @@ from quanet.arrays import BoolArray, FloatArray, LabelArray
 from quanet.base import Quantifier
 from quanet.corpus.fixed_point import COUNTS, DESCRIPTIONS, LARGEST, WEIGHTED, Int64, add_by
 from quanet.corpus.kept_rows import KeptRows, Rows
-from quanet.corpus.kept_texts import KeptTexts
 from quanet.corpus.layout import Layout
-from quanet.corpus.state import State, StateHeader
+from quanet.corpus.state import KeptTexts, State, StateHeader
 from quanet.data.columns import label_names, weights_of
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs, has_no_value

@@ -1,31 +1,119 @@
 """The state of partitions of instances: what estimates, intervals and reports need, in bounded memory.
 
-States can be merged in any order. A partition that occurs twice counts once. The result has the same digits however
-instances were divided into partitions, because sums are exact and what is kept follows from the rows alone.
+States can be merged in any order, all at once or as they arrive (`Accumulator`). A partition that occurs twice counts
+once. The result has the same digits however instances were divided into partitions, because sums are exact, and what is
+kept follows from the rows and texts alone. `regroup` groups a state by fewer columns, or by longer periods.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from quanet.arrays import IntArray
 from quanet.corpus.fixed_point import Int64, add_by
 from quanet.corpus.kept_rows import KeptRows
-from quanet.corpus.kept_texts import KeptTexts
 from quanet.corpus.layout import Layout
-from quanet.data.periods import MAX_GROUPS, Key
+from quanet.data.duplicates import Hashes
+from quanet.data.grouping import EMPTY
+from quanet.data.periods import MAX_GROUPS, Key, first_day, period_of
 from quanet.errors import InvalidData
 
 VERSION = 5  # of the format
+MOST_TEXTS = 10_000  # kept of all groups
+MOST_BYTES = 50_000_000  # in these texts
+OF_GROUP = 2  # texts of each group, besides
+LONGEST = 2000  # characters kept of a text
 MOST_LABELS = 10_000  # different labels that are counted
-
-
+# Periods that consist of whole shorter ones.
+LONGER = {"day": ("week", "month", "quarter", "year"), "month": ("quarter", "year"), "quarter": ("year",)}
 S = TypeVar("S", bound="HasPartitions")
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptTexts:
+    """A few texts of each group, and more of all: which ones follows from a hash of the text alone.
+
+    Attributes
+    ----------
+    hashes : (n,) of the texts; the smallest ones are kept.
+    groups : (n,).
+    texts : (n,) as UTF-8, an Arrow array of binary values.
+    descriptions : (n, e) what each text is about; (n, 0) if unknown.
+    """
+
+    hashes: Hashes
+    groups: NDArray[np.int32]
+    texts: Any
+    descriptions: NDArray[np.float16]
+
+    @classmethod
+    def of(cls, texts: list[str], hashes: Hashes, groups: NDArray[np.int32], descriptions: Any) -> "KeptTexts":
+        """The texts kept of a batch."""
+        chosen = _smallest(hashes, groups)
+        written = [texts[at][:LONGEST].encode(errors="surrogatepass") for at in chosen.tolist()]
+        some = np.asarray(descriptions[chosen], dtype=np.float16)
+        return cls(hashes[chosen], groups[chosen], pa.array(written, pa.large_binary()), some).limited()
+
+    @classmethod
+    def merged(cls, parts: Sequence["KeptTexts"]) -> "KeptTexts":
+        """The texts kept of several parts with the same numbers of groups."""
+        hashes, groups = (np.concatenate([getattr(part, name) for part in parts]) for name in ("hashes", "groups"))
+        chosen = _smallest(hashes, groups)
+        texts = pa.concat_arrays([part.texts for part in parts]).take(chosen)
+        pa.default_memory_pool().release_unused()
+        descriptions = np.concatenate([part.descriptions for part in parts])[chosen]
+        return cls(hashes[chosen], groups[chosen], texts, descriptions).limited()
+
+    def take(self, chosen: IntArray) -> "KeptTexts":
+        """Some of the texts."""
+        return KeptTexts(self.hashes[chosen], self.groups[chosen], self.texts.take(chosen), self.descriptions[chosen])
+
+    def renumbered(self, numbers: IntArray) -> "KeptTexts":
+        """The same texts with other numbers (g,) of the groups."""
+        return replace(self, groups=numbers[self.groups].astype(np.int32))
+
+    def strings(self, most: int = MOST_TEXTS) -> list[str]:
+        """The texts with the smallest hashes."""
+        return [text.decode(errors="surrogatepass") for text in self.texts[:most].to_pylist()]
+
+    def limited(self) -> "KeptTexts":
+        """Without the texts that exceed the limit of bytes, unless they are among the first of their group."""
+        lengths = np.asarray(pc.binary_length(self.texts), dtype=np.int64)
+        if lengths.sum() <= MOST_BYTES:
+            return self
+        allowed = (np.cumsum(lengths) <= MOST_BYTES) | (_ranks(self.groups) < OF_GROUP)
+        return self.take(np.flatnonzero(allowed))
+
+
+def _smallest(hashes: Hashes, groups: NDArray[np.int32]) -> IntArray:
+    """Positions of the texts to keep, by hash; a text that occurs again in its group is left out."""
+    order = np.lexsort((groups, hashes))
+    again = np.zeros(len(order), dtype=bool)
+    again[1:] = (np.diff(hashes[order]) == 0) & (np.diff(groups[order]) == 0)
+    order = order[~again]
+    if len(order) <= MOST_TEXTS:
+        return order
+    allowed = _ranks(groups[order]) < OF_GROUP
+    allowed[:MOST_TEXTS] = True
+    return order[allowed]
+
+
+def _ranks(groups: NDArray[np.int32]) -> IntArray:
+    """How many earlier entries have the same group, (n,)."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    lengths = np.diff(np.append(starts, len(order)))
+    ranks = np.empty(len(order), dtype=np.intp)
+    ranks[order] = np.arange(len(order)) - np.repeat(starts, lengths)
+    return ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,3 +349,102 @@ def _frequent(labels: Counter[str]) -> Counter[str]:
     if len(labels) <= MOST_LABELS:
         return labels
     return Counter(dict(sorted(labels.items(), key=lambda item: (-item[1], item[0]))[:MOST_LABELS]))
+
+
+class Accumulator:
+    """Merges states that arrive one by one: many small ones together, because each merge costs a sort.
+
+    Parameters
+    ----------
+    start : a state to continue, such as a checkpoint.
+    """
+
+    MOST_PENDING = 2**19  # rows
+    GROUP_ROWS = 2**3  # rows that need as much memory as a group
+    MOST_PARTS = 2**6  # with rows that are not merged yet
+
+    def __init__(self, start: State | None = None) -> None:
+        self._merged = start
+        self._united: tuple[State, list[KeptRows]] | None = None  # whose rows are to be merged
+        self._pending: list[State] = []
+        self._rows = 0
+
+    def add(self, state: State) -> None:
+        """Add a state."""
+        self._pending.append(state)
+        self._rows += len(state.kept.rows.groups) + len(state.kept.cells.groups) + self.GROUP_ROWS * len(state.groups)
+        if self._rows > self.MOST_PENDING:
+            self._unite()
+
+    def state(self, *, in_order: bool = False) -> State | None:
+        """The state of everything added so far, in order if wanted; None if nothing was added."""
+        self._unite()
+        self._merge_rows()
+        if in_order and self._merged is not None:
+            self._merged = self._merged.in_order()
+        return self._merged
+
+    def _unite(self) -> None:
+        """Unite what is pending with the rest. Rows of groups below the cap wait: merging them copies all others."""
+        if not self._pending:
+            return
+        if self._united is not None and not _comes_first(self._united[0], self._pending):
+            self._merge_rows()  # its groups would get other numbers
+        base, parts = (self._merged, []) if self._united is None else self._united
+        united, more = State.united([*([] if base is None else [base]), *self._pending])
+        size = len(united.groups)
+        more += [part.renumbered(np.arange(len(part.levels)), size) for part in parts[1:]]
+        self._united = united, more
+        self._merged, self._pending, self._rows = None, [], 0  # to free their memory before rows need more
+        if len(more) > self.MOST_PARTS or KeptRows.above(more, united.most_rows).any():
+            self._merge_rows()
+
+    def _merge_rows(self) -> None:
+        if self._united is not None:
+            united, parts = self._united
+            self._merged, self._united = united.with_rows(parts), None
+
+
+def _comes_first(state: State, others: Sequence[State]) -> bool:
+    """Whether the groups of a state keep their numbers when `State.united` unites it with others."""
+    return bool(state.groups) and all(len(state.partitions) >= len(other.partitions) for other in others)
+
+
+def regroup(state: State, keys: Sequence[Key], name: str = "The state") -> State:
+    """The same instances by other keys: some of those of the state, or longer periods.
+
+    Parameters
+    ----------
+    state : grouped by these columns, perhaps by more.
+    keys : what to group by; without keys, all instances are one group.
+    name : of the state, for messages.
+    """
+    places = [_determining(state.header.keys, key, name) for key in keys]
+    same = [key.period == state.header.keys[at].period for key, at in zip(keys, places, strict=True)]
+    if all(same) and places == list(range(len(state.header.keys))):
+        return replace(state, header=replace(state.header, keys=tuple(keys)))
+    found = {
+        group: tuple(_value_of(group[at], key) for key, at in zip(keys, places, strict=True)) for group in state.groups
+    }
+    numbers = {group: at for at, group in enumerate(sorted(set(found.values())))}
+    regrouped = state.renumbered({group: numbers[values] for group, values in found.items()})
+    return replace(regrouped, header=replace(state.header, keys=tuple(keys)), groups=tuple(numbers)).bounded()
+
+
+def _determining(have: Sequence[Key], wanted: Key, name: str) -> int:
+    """The position of the key that determines another one."""
+    exact = [at for at, key in enumerate(have) if (key.column, key.period) == (wanted.column, wanted.period)]
+    longer = [
+        at for at, key in enumerate(have) if key.column == wanted.column and wanted.period in LONGER.get(key.period, ())
+    ]
+    if not exact + longer:
+        known = ", ".join(f"{key.column}:{key.period}" if key.period else key.column for key in have) or "nothing"
+        raise InvalidData(
+            f"{name} is grouped by {known}, which does not determine {wanted}. Group by these, or read the data again."
+        )
+    return (exact + longer)[0]
+
+
+def _value_of(value: str, key: Key) -> str:
+    """The value of a key for a group with the value of the key that determines it."""
+    return value if value == EMPTY or not key.period else period_of(first_day(value), key.period)

@@ -11,9 +11,8 @@ from quanet.corpus.batch_reader import own_columns
 from quanet.corpus.fixed_point import COUNTS, DESCRIPTIONS, WEIGHTED
 from quanet.corpus.grouped_inputs import GroupedInputs
 from quanet.corpus.kept_rows import KeptRows
-from quanet.corpus.kept_texts import MOST_TEXTS
 from quanet.corpus.samples import calibrate_samples
-from quanet.corpus.state import State
+from quanet.corpus.state import MOST_TEXTS, State
 from quanet.data.copies import GroupHashes
 from quanet.data.instances import Inputs
 from quanet.data.periods import Codes, group_order

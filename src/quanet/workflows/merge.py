@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from quanet.corpus.accumulator import Accumulator
 from quanet.corpus.arrow_file import from_bytes, load_state
-from quanet.corpus.regrouping import regroup
-from quanet.corpus.state import State, StateHeader, distinct
+from quanet.corpus.state import Accumulator, State, StateHeader, distinct, regroup
 from quanet.data.file_names import STATE, shown_name, split_address
 from quanet.data.periods import Key
 from quanet.errors import InvalidData

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quanet.corpus.grouped_inputs import GroupedInputs
-from quanet.corpus.regrouping import regroup
+from quanet.corpus.state import regroup
 from quanet.corpus.state_reading import reading_of
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags
