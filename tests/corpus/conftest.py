@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from quanet import EMQ, save
-from quanet.corpus.arrow_file import from_bytes
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.collecting import collect
 from quanet.corpus.model_files import ModelFiles
 from quanet.corpus.reading_work import ReadingWork
+from quanet.corpus.state_files import from_bytes
 from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns
 from quanet.data.partitions import partitions_of

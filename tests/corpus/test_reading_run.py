@@ -10,10 +10,10 @@ import pytest
 
 from quanet.cli import main
 from quanet.corpus import collecting, reading_run
-from quanet.corpus.arrow_file import to_bytes
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.collecting import BlockNames, RunCheckpoint, collect
 from quanet.corpus.reading_run import EngineChoice, read_with_engine
+from quanet.corpus.state_files import to_bytes
 from quanet.data.streams import TableSource
 from quanet.errors import BadFile, Detected, InvalidData, QuanetWarning
 from quanet.workflows.reading import read_state

@@ -25,10 +25,10 @@ from quanet import (
 )
 from quanet.arrays import Merged
 from quanet.corpus import samples
-from quanet.corpus.arrow_file import to_bytes
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.layout import Layout
 from quanet.corpus.state import State
+from quanet.corpus.state_files import to_bytes
 from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns
 

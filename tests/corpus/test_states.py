@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quanet import ACC, EMQ, Bags, Gaussians, HDx
-from quanet.corpus import arrow_file, kept_rows, layout
-from quanet.corpus.arrow_file import from_bytes, load_state, save_state, to_bytes
+from quanet.corpus import kept_rows, layout, state_files
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.fixed_point import FINE, LIMBS, FixedPoint
 from quanet.corpus.kept_rows import KeptRows, Rows, coarsest, lattice_cells
 from quanet.corpus.layout import Layout
 from quanet.corpus.state import Accumulator, KeptTexts, State
+from quanet.corpus.state_files import from_bytes, load_state, save_state, to_bytes
 from quanet.corpus.state_reading import reading_of
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs
@@ -282,7 +282,7 @@ def test_a_file_is_complete_or_refused(quantifier, table, tmp_path, monkeypatch)
         load_state(path)
     with pytest.raises(InvalidData, match="cannot be read"):
         load_state(tmp_path / "missing.arrow")
-    monkeypatch.setattr(arrow_file, "VERSION", 1)
+    monkeypatch.setattr(state_files, "VERSION", 1)
     save_state(state, path)
     monkeypatch.undo()
     with pytest.raises(InvalidData, match=r"day\.arrow is a state of version 1; this quanet reads version 5\. Read"):

@@ -55,11 +55,11 @@ def diagnose(
 
     quanet diagnose model new.csv --by product --report diagnosis.html
     """
+    from quanet.corpus.state_files import is_state
     from quanet.data.addresses import without_credentials
     from quanet.report.diagnose import summarize_trust
     from quanet.workflows.diagnose import judge_trust
     from quanet.workflows.group_files import open_files
-    from quanet.workflows.merge import is_state
     from quanet.workflows.model_inputs import describe_model
     from quanet.workflows.predict import estimate_shares
 

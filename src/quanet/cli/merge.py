@@ -36,10 +36,9 @@ def merge(
 
     quanet predict model days.arrow --by date:month
     """
-    from quanet.corpus.arrow_file import save_state
+    from quanet.corpus.state_files import merge_states, save_state
     from quanet.data.file_names import resolve
     from quanet.report.merge import summarize_merge
-    from quanet.workflows.merge import merge_states
 
     form = choose_format(form, None)
     check_state_file(output, "--output")

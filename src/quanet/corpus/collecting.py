@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any
 
-from quanet.corpus.arrow_file import from_bytes, save_state
 from quanet.corpus.processes import return_memory
 from quanet.corpus.reading_work import bad_file
 from quanet.corpus.state import Accumulator, State
+from quanet.corpus.state_files import from_bytes, save_state
 from quanet.data.cache import cache_folder
 from quanet.errors import BadFile, QuanetError
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quanet.corpus.arrow_file import from_bytes, to_bytes
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.model_files import ModelFiles
 from quanet.corpus.state import Accumulator, State
+from quanet.corpus.state_files import from_bytes, to_bytes
 from quanet.data.arrow_cells import cells_of
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key

@@ -10,7 +10,7 @@ from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quanet.workflows.merge import MergedStates, StateFile
+    from quanet.corpus.state_files import MergedStates, StateFile
 
 
 def summarize_merge(merged: MergedStates, *, output: str, settings: Sequence[tuple[str, str]] = ()) -> Summary:

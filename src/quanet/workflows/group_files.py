@@ -9,13 +9,13 @@ from quanet.base import Quantifier
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.reading_run import EngineChoice
 from quanet.corpus.state import State
+from quanet.corpus.state_files import check_belongs, is_state, merge_states
 from quanet.data.file_names import resolve, shown_name
 from quanet.data.instances import InputColumns
 from quanet.data.partitions import partitions_of
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource
 from quanet.errors import Detected, InvalidSetting
-from quanet.workflows.merge import check_belongs, is_state, merge_states
 from quanet.workflows.model_inputs import find_inputs
 from quanet.workflows.reading import read_state
 

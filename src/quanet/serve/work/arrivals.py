@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from quanet.corpus.arrow_file import from_bytes
 from quanet.corpus.state import Accumulator, State
+from quanet.corpus.state_files import from_bytes
 from quanet.data.periods import Key
 from quanet.serve.store.projects import ProjectRow
 from quanet.serve.store.uploads import done_batches

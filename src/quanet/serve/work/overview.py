@@ -3,7 +3,7 @@
 import time
 
 from quanet.corpus import state_reading
-from quanet.corpus.arrow_file import to_bytes
+from quanet.corpus.state_files import to_bytes
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection
 from quanet.serve.store.jobs import enqueue

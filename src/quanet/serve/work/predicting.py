@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from quanet.corpus.arrow_file import to_bytes
+from quanet.corpus.state_files import to_bytes
 from quanet.corpus.state_reading import reading_of
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection

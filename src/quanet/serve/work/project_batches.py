@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quanet.corpus.arrow_file import from_bytes
 from quanet.corpus.state import Accumulator, State, regroup
+from quanet.corpus.state_files import from_bytes
 from quanet.errors import InvalidData
 from quanet.serve.store.answers import AnswerRow, answer
 from quanet.serve.store.connection import Connection

@@ -5,14 +5,13 @@ import pandas as pd
 import pytest
 
 from quanet import EMQ, Gaussians
-from quanet.corpus.arrow_file import save_state, to_bytes
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.state import State, regroup
+from quanet.corpus.state_files import check_belongs, merge_states, save_state, to_bytes
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidData
-from quanet.workflows.merge import check_belongs, merge_states
 
 DAYS = [Key("date", "day"), Key("shop")]
 
