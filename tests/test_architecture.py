@@ -184,7 +184,7 @@ def test_help_needs_no_torch():
 
 READS_WITH = """
 import sys
-from quanet.corpus.model_files import ModelFiles
+from quanet.corpus.model_inputs import ModelFiles
 quantifier = ModelFiles.of(sys.argv[1], travel=False).quantifier()
 quantifier.predict(["a good one", "so bad"])
 print("torch" in sys.modules)

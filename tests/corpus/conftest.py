@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from quanet import EMQ, save
-from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.batch_reader import BatchReader, ReadingWork
 from quanet.corpus.collecting import collect
-from quanet.corpus.model_files import ModelFiles
-from quanet.corpus.reading_work import ReadingWork
+from quanet.corpus.model_inputs import ModelFiles
 from quanet.corpus.state_files import from_bytes
 from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns

@@ -112,9 +112,9 @@ def diff(
 
     quanet diff model reviews.csv --by product --between Kindle Fire
     """
+    from quanet.corpus.model_inputs import describe_model
     from quanet.report.diff import summarize_differences
     from quanet.workflows.diff import compare_groups
-    from quanet.workflows.model_inputs import describe_model
 
     check_level(level)
     form = choose_format(form, output)
@@ -180,9 +180,9 @@ def _read(
     text_form: dict[str, Any],
 ) -> tuple["GroupedInputs", str]:
     """The instances with their groups, and the name of the data: one source if grouped, else one for every file."""
+    from quanet.corpus.model_inputs import find_inputs
     from quanet.data.streams import TableSource
     from quanet.workflows.diff import join_readings
-    from quanet.workflows.model_inputs import find_inputs
 
     readings = []
     for part in [files] if keys else [[one] for one in files]:

@@ -86,6 +86,7 @@ def evaluate(
 
     quanet evaluate model/ test.csv --format json | jq '.methods[0].ae'
     """
+    from quanet.corpus.model_inputs import describe_model
     from quanet.data.columns import label_name, match_labels
     from quanet.data.periods import Key
     from quanet.data.streams import TableSource
@@ -93,7 +94,6 @@ def evaluate(
     from quanet.workflows.drawing import draw_bags
     from quanet.workflows.evaluate import evaluate_model
     from quanet.workflows.labelled import labels_in, settle_labels
-    from quanet.workflows.model_inputs import describe_model
 
     options.check_level(level)
     drawing = parse_protocol(protocol, bag_size, repeats)
@@ -136,8 +136,8 @@ def _columns(
     source: "TableSource", facts: dict[str, Any], text: str | None, label: str | None, others: "list[str | None]"
 ) -> tuple["InputColumns", str]:
     """The columns of instances and of labels, which are none of the `others`."""
+    from quanet.corpus.model_inputs import find_inputs
     from quanet.data.columns import find_label
-    from quanet.workflows.model_inputs import find_inputs
 
     inputs = find_inputs(source, facts, text, exclude=[one for one in (label, *others) if one])
     trained_on = facts.get("label") if facts.get("label") in source.columns else None

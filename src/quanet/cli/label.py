@@ -112,10 +112,10 @@ def plan(
 
     quanet label plan model new.csv --number 30 --by date:month --id review_id -o to-label.csv
     """
+    from quanet.corpus.model_inputs import find_inputs
     from quanet.data.streams import TableSource
     from quanet.report.label import summarize_plan
     from quanet.workflows.label import plan_source
-    from quanet.workflows.model_inputs import find_inputs
 
     check_level(level)
     share = _check_width(width, number)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quantifier", dict[str, Any]]:
-    """The quantifier in a model folder, and the facts saved with it; see `quanet.workflows.model_inputs.load_model`.
+    """The quantifier in a model folder, and the facts saved with it; see `quanet.corpus.model_inputs.load_model`.
 
     An unknown label in --names is a usage error.
     """
+    from quanet.corpus import model_inputs
     from quanet.errors import InvalidSetting
-    from quanet.workflows import model_inputs
 
     given = check_names(names)
     try:

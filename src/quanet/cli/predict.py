@@ -137,12 +137,12 @@ def predict(
 
     quanet predict model days.arrow today.csv --by date:day --save-state days.arrow --force
     """
+    from quanet.corpus.model_inputs import describe_model
     from quanet.corpus.processes import return_memory
     from quanet.progress import listening
     from quanet.report.predict import summarize_shares
     from quanet.workflows.group_files import open_files
     from quanet.workflows.items import check_items, write_items
-    from quanet.workflows.model_inputs import describe_model
     from quanet.workflows.predict import estimate_shares
 
     check_level(level)

@@ -1,11 +1,13 @@
-"""Read batches of a table: the one function that runs in every process of every engine."""
+"""Read batches and partitions of a table with a model: what runs in every process of every engine."""
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from quanet.arrays import BoolArray, FloatArray, LabelArray
@@ -13,12 +15,16 @@ from quanet.base import Quantifier
 from quanet.corpus.fixed_point import COUNTS, DESCRIPTIONS, LARGEST, WEIGHTED, Int64, add_by
 from quanet.corpus.kept_rows import KeptRows, Rows
 from quanet.corpus.layout import Layout
-from quanet.corpus.state import KeptTexts, State, StateHeader
+from quanet.corpus.model_inputs import ModelFiles
+from quanet.corpus.state import Accumulator, KeptTexts, State, StateHeader
+from quanet.corpus.state_files import from_bytes, to_bytes
+from quanet.data.arrow_cells import cells_of
 from quanet.data.columns import label_names, weights_of
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs, has_no_value
 from quanet.data.periods import Codes, Groups, Key
-from quanet.errors import InvalidData
+from quanet.data.table_chunks import MAX_ROWS
+from quanet.errors import BadFile, InvalidData
 from quanet.evaluation.contents import TrainingOverlap, training_hashes
 from quanet.methods.kde import KDEyCS, KDEyML
 from quanet.methods.likelihood import MAPLS
@@ -28,11 +34,8 @@ from quanet.uncertainty.closed_form import closed_form_of, likelihoods_of
 from quanet.uncertainty.widening import described
 from quanet.wording import quantity
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
 OWN_BITS = 12  # of the columns that a method computes itself
+BAD = b"quanet bad file "  # what follows is JSON
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +119,7 @@ class BatchReader:
         others = [name for name in (self.label, self.weight, self.cluster) if name]
         return list(dict.fromkeys([*self.inputs.columns, *(key.column for key in self.keys), *others]))
 
-    def prepare(self, table: "pd.DataFrame", source: Any = None) -> BatchRows:
+    def prepare(self, table: pd.DataFrame, source: Any = None) -> BatchRows:
         """The rows of a table, before the quantifier reads them.
 
         Parameters
@@ -158,7 +161,7 @@ class BatchReader:
         values: Any = read.values[:, :used].astype(np.float32)
         return replace(rows, inputs=Inputs(values, few, read.hashes))
 
-    def _weights(self, table: "pd.DataFrame", used: BoolArray, source: Any) -> FloatArray:
+    def _weights(self, table: pd.DataFrame, used: BoolArray, source: Any) -> FloatArray:
         weights = weights_of(table[self.weight][used], source)
         if len(weights) and weights.max() > LARGEST:
             raise InvalidData(
@@ -167,7 +170,7 @@ class BatchReader:
             )
         return weights
 
-    def _clusters(self, table: "pd.DataFrame", used: BoolArray, source: Any) -> LabelArray:
+    def _clusters(self, table: pd.DataFrame, used: BoolArray, source: Any) -> LabelArray:
         cells = table[self.cluster][used]
         for row, name in zip(cells.index, cells, strict=True):
             if has_no_value(name) or name == "":
@@ -177,11 +180,11 @@ class BatchReader:
                 )
         return np.array([str(name) for name in cells], dtype=object)
 
-    def _labels(self, table: "pd.DataFrame", source: Any) -> Counter[str]:
+    def _labels(self, table: pd.DataFrame, source: Any) -> Counter[str]:
         names = label_names(table[self.label], source) if self.label else []
         return Counter(name for name in names if name)
 
-    def __call__(self, table: "pd.DataFrame", *, partition: str, source: Any = None) -> State:
+    def __call__(self, table: pd.DataFrame, *, partition: str, source: Any = None) -> State:
         """The state of a table; `partition` is the id of its rows, the rest as in `prepare`."""
         return self.state(self.read(self.prepare(table, source)), partition)
 
@@ -296,3 +299,113 @@ def _totals(codes: Codes, weights: FloatArray | None, size: int) -> Int64:
     ones = np.ones(len(codes))
     columns = np.column_stack([ones, ones, ones] if weights is None else [ones, weights, weights**2])
     return add_by(codes.astype(np.intp), (COUNTS if weights is None else WEIGHTED).write(columns), size)
+
+
+_readers: dict[tuple[Any, ...], BatchReader] = {}  # of this process
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadingWork:
+    """How partitions are read. It can be pickled, and called in any process.
+
+    Attributes
+    ----------
+    model : its files.
+    inputs, keys, forms, weight, label : as in `BatchReader`.
+    encoding, delimiter : of text files.
+    commas : what commas mean in columns of numbers.
+    """
+
+    model: ModelFiles
+    inputs: InputColumns
+    keys: tuple[Key, ...] = ()
+    forms: tuple[str | None, ...] = ()
+    weight: str | None = None
+    label: str | None = None
+    encoding: str = "auto"
+    delimiter: str = "auto"
+    commas: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What the states depend on."""
+        inputs = (self.inputs.text, self.inputs.features)
+        keys = [(key.column, key.period, key.required) for key in self.keys]
+        text = (self.encoding, self.delimiter, self.commas)
+        return self.model.digest, inputs, tuple(keys), self.forms, self.weight, self.label, *text
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        others = [name for name in (self.label, self.weight) if name]
+        return list(dict.fromkeys([*self.inputs.columns, *(key.column for key in self.keys), *others]))
+
+    @classmethod
+    def of(
+        cls,
+        reader: BatchReader,
+        model: ModelFiles,
+        forms: tuple[str | None, ...],
+        *,
+        encoding: str = "auto",
+        delimiter: str = "auto",
+        commas: Mapping[str, str] | None = None,
+    ) -> "ReadingWork":
+        """What another process does to read batches as this reader does, with these formats of dates and numbers."""
+        known = tuple(sorted((commas or {}).items()))
+        return cls(model, reader.inputs, reader.keys, forms, reader.weight, reader.label, encoding, delimiter, known)
+
+    def reader(self) -> BatchReader:
+        """What reads a batch, one for all partitions that this process reads."""
+        if self.settings not in _readers:
+            _readers.clear()
+            _readers[self.settings] = BatchReader(
+                self.model.quantifier(),
+                self.inputs,
+                keys=self.keys,
+                forms=self.forms,
+                weight=self.weight,
+                label=self.label,
+                model=self.model.digest,
+                commas=dict(self.commas),
+            )
+        return _readers[self.settings]
+
+    def __call__(self, partition: Any) -> bytes:
+        """The state of a partition (`quanet.data.partitions`), or the report of a bad file."""
+        try:
+            tables = partition.chunks(self.columns, encoding=self.encoding, delimiter=self.delimiter)
+            return to_bytes(self._state(tables, partition.id, partition))
+        except BadFile as error:
+            return BAD + json.dumps([error.file, str(error), error.partition]).encode()
+
+    def of_tables(self, tables: Iterable[Any], name: str = "block") -> bytes:
+        """The state of Arrow tables or record batches, as a partition with this id."""
+        return to_bytes(self._state(self._cells(tables), name, None))
+
+    @staticmethod
+    def merged(states: Iterable[bytes]) -> bytes:
+        """Several states as one."""
+        return to_bytes(State.merge([from_bytes(state) for state in states]))
+
+    def _cells(self, tables: Iterable[Any]) -> Iterator[pd.DataFrame]:
+        for table in tables:
+            for start in range(0, table.num_rows, MAX_ROWS):
+                yield cells_of(table.slice(start, MAX_ROWS), self.columns, start=start)
+
+    def _state(self, tables: Iterable[pd.DataFrame], name: str, source: Any) -> State:
+        reader, merged = self.reader(), Accumulator()
+        for number, table in enumerate(tables):
+            merged.add(reader(table, partition=f"{name}/{number}", source=source))
+        state = merged.state()
+        if state is None:
+            state = reader(pd.DataFrame(columns=self.columns, dtype=object), partition=name)
+        return state.named(name)
+
+
+def bad_file(result: bytes) -> tuple[str, str, str] | None:
+    """The bad file that a result reports, the reason and the partition; None if it is a state."""
+    if not result.startswith(BAD):
+        return None
+    file, reason, partition = json.loads(result[len(BAD) :])
+    return str(file), str(reason), str(partition)

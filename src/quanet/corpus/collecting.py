@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any
 
+from quanet.corpus.batch_reader import bad_file
 from quanet.corpus.processes import return_memory
-from quanet.corpus.reading_work import bad_file
 from quanet.corpus.state import Accumulator, State
 from quanet.corpus.state_files import from_bytes, save_state
 from quanet.data.cache import cache_folder

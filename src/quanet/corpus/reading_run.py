@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import quanet
+from quanet.corpus.batch_reader import ReadingWork
 from quanet.corpus.collecting import RunCheckpoint, collect
 from quanet.corpus.local import run_local
-from quanet.corpus.model_files import ModelFiles
+from quanet.corpus.model_inputs import ModelFiles
 from quanet.corpus.processes import cores
 from quanet.corpus.ray_data import import_ray, run_ray
-from quanet.corpus.reading_work import ReadingWork
 from quanet.corpus.spark_sql import import_pyspark, run_spark
 from quanet.data.partitions import Partition, partitions_of
 from quanet.data.periods import Groups

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quanet.base import Quantifier
-from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.batch_reader import BatchReader, ReadingWork
 from quanet.corpus.collecting import BlockNames, collect
-from quanet.corpus.model_files import ModelFiles
+from quanet.corpus.model_inputs import ModelFiles, choose_inputs
 from quanet.corpus.reading_run import find_commas, find_forms
-from quanet.corpus.reading_work import ReadingWork
 from quanet.corpus.state_reading import reading_of
 from quanet.data.arrow_cells import cells_of
 from quanet.data.columns import ClassNames, check_columns
@@ -22,7 +21,6 @@ from quanet.data.table_chunks import MAX_ROWS
 from quanet.errors import Detected, InvalidData
 from quanet.parameters import check_level
 from quanet.persist.load import facts_of
-from quanet.workflows.model_inputs import choose_inputs
 from quanet.workflows.predict import Shares, estimate_shares
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from quanet.base import Quantifier
-from quanet.workflows.model_inputs import describe_model, load_model
+from quanet.corpus.model_inputs import describe_model, load_model
 
 MOST_MODELS = 3  # in memory
 
