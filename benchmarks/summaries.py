@@ -29,9 +29,9 @@ from sklearn.linear_model import LogisticRegression
 import quanet
 from quanet import bags
 from quanet.corpus.batch_reader import BatchReader, BatchRows, own_columns, reads_smoothly
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.layout import Layout
 from quanet.corpus.state import State
-from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns, Inputs
 
 GROUPS = (1, 1000, 100_000)  # whose default caps are measured

@@ -9,9 +9,9 @@ import pytest
 from quanet import EMQ, Bags, Gaussians
 from quanet.corpus import layout
 from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.state import State
 from quanet.corpus.state_files import from_bytes, to_bytes
-from quanet.corpus.state_reading import reading_of
 from quanet.data.copies import content_hashes, content_sums, count_copies
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key

@@ -24,12 +24,12 @@ from quanet import (
     Median,
 )
 from quanet.arrays import Merged
-from quanet.corpus import samples
+from quanet.corpus import grouped_inputs
 from quanet.corpus.batch_reader import BatchReader
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.layout import Layout
 from quanet.corpus.state import State
 from quanet.corpus.state_files import to_bytes
-from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns
 
 CAP = 1000
@@ -167,13 +167,13 @@ def test_weights_that_do_not_give_the_means_are_replaced_by_cautious_ones(monkey
         tried.append(float(ridge[0]))
         return base, 1.0 if len(tried) < 3 else 1e-6
 
-    monkeypatch.setattr(samples, "_raked", raked)
+    monkeypatch.setattr(grouped_inputs, "_raked", raked)
     layout = Layout(3, 3, (0.5, 0.25, 0.25), weighted=False, smooth=True)
     rows = np.random.default_rng(0).dirichlet(np.ones(3), size=50)
-    known = samples._Controls(rows, layout, layout.control_variates(rows).mean(axis=1))
+    known = grouped_inputs._Controls(rows, layout, layout.control_variates(rows).mean(axis=1))
     weights = np.full(50, 1 / 50)
-    samples._calibrated(known, weights, known.products(weights))
-    assert tried == list(samples.RIDGES[:3])
+    grouped_inputs._calibrated(known, weights, known.products(weights))
+    assert tried == list(grouped_inputs.RIDGES[:3])
 
 
 def test_few_rows_that_stand_for_many_instances_have_precise_weights():

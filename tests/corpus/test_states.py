@@ -13,11 +13,11 @@ from quanet import ACC, EMQ, Bags, Gaussians, HDx
 from quanet.corpus import kept_rows, layout, state_files
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.fixed_point import FINE, LIMBS, FixedPoint
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.kept_rows import KeptRows, Rows, coarsest, lattice_cells
 from quanet.corpus.layout import Layout
 from quanet.corpus.state import Accumulator, KeptTexts, State
 from quanet.corpus.state_files import from_bytes, load_state, save_state, to_bytes
-from quanet.corpus.state_reading import reading_of
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key

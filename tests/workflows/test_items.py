@@ -7,7 +7,7 @@ import pytest
 from quanet import CC, EMQ, PACC, Gaussians, HDx
 from quanet.corpus import layout
 from quanet.corpus.batch_reader import BatchReader
-from quanet.corpus.state_reading import reading_of
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource

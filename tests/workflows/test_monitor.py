@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import quanet
 from quanet import CC, EMQ, Gaussians, Monitor
 from quanet.corpus.batch_reader import BatchReader
-from quanet.corpus.state_reading import reading_of
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags, InvalidData, InvalidModel, InvalidSetting

@@ -13,10 +13,9 @@ import numpy as np
 
 from quanet.base import Quantifier
 from quanet.corpus.batch_reader import BatchReader, BatchRows
-from quanet.corpus.grouped_inputs import GroupedInputs
+from quanet.corpus.grouped_inputs import GroupedInputs, reading_of
 from quanet.corpus.reading_run import EngineChoice, read_with_engine
 from quanet.corpus.state import Accumulator, State
-from quanet.corpus.state_reading import reading_of
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
 from quanet.errors import InvalidData

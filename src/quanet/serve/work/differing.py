@@ -1,6 +1,6 @@
 """The job "difference": by how much the shares of two groups or periods differ."""
 
-from quanet.corpus.state_reading import reading_of
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.files import json_ready
 from quanet.report.diff import summarize_differences
 from quanet.serve.store.answers import put_answer

@@ -2,7 +2,7 @@
 
 import time
 
-from quanet.corpus import state_reading
+from quanet.corpus import grouped_inputs
 from quanet.corpus.state_files import to_bytes
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection
@@ -30,7 +30,7 @@ def perform(context: JobContext) -> Finish:
 
     if merged.merged is None:
         return read_outdated
-    reading = state_reading.reading_of(merged.state, model.quantifier, files.title)
+    reading = grouped_inputs.reading_of(merged.state, model.quantifier, files.title)
     answer = answer_shares(context, model, reading, options, files.title, files.names)
     data = answer.facts | {
         "state": context.store.blobs.put_bytes(to_bytes(merged.state), "arrow"),

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.state_files import to_bytes
-from quanet.corpus.state_reading import reading_of
 from quanet.serve.store.answers import put_answer
 from quanet.serve.store.connection import Connection
 from quanet.serve.store.uploads import BatchRow, FileRow, batch, file, finish_batch, start_batch

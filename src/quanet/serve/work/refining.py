@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from quanet.corpus.state_reading import reading_of
+from quanet.corpus.grouped_inputs import reading_of
 from quanet.data.file_names import shown_as
 from quanet.data.streams import TableSource
 from quanet.labels.refine import MIN_LABELS

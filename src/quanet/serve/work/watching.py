@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quanet.corpus.grouped_inputs import GroupedInputs
+from quanet.corpus.grouped_inputs import GroupedInputs, reading_of
 from quanet.corpus.state import regroup
-from quanet.corpus.state_reading import reading_of
 from quanet.data.periods import Key
 from quanet.errors import InvalidBags
 from quanet.evaluation.monitor import Monitor
