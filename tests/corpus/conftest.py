@@ -11,9 +11,9 @@ import pytest
 
 from quanet import EMQ, save
 from quanet.corpus.batch_reader import BatchReader, ReadingWork
-from quanet.corpus.collecting import collect
 from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.model_inputs import ModelFiles
+from quanet.corpus.reading import collect
 from quanet.corpus.state_files import from_bytes
 from quanet.data.instances import InputColumns
 from quanet.data.partitions import partitions_of

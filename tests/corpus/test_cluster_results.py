@@ -7,7 +7,7 @@ import pytest
 import quanet
 from quanet.corpus import ray_data, spark_sql
 from quanet.corpus.cluster_results import as_table, attempt, check_versions, states_of, version_probe
-from quanet.corpus.reading_run import EngineChoice
+from quanet.corpus.reading import EngineChoice
 from quanet.errors import EngineFailed, InvalidData, InvalidSetting, MissingExtra
 
 

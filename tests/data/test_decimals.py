@@ -6,13 +6,12 @@ import pytest
 
 from quanet import CC, Gaussians, save
 from quanet.corpus.batch_reader import BatchReader
-from quanet.corpus.reading_run import EngineChoice
+from quanet.corpus.reading import EngineChoice, read_state
 from quanet.data.columns import numbers_of
 from quanet.data.decimals import DECIMAL_COMMA, THOUSANDS_COMMA, read_number
 from quanet.data.instances import InputColumns
 from quanet.data.streams import TableSource
 from quanet.errors import Detected, InvalidData
-from quanet.workflows.reading import read_state
 
 pytestmark = pytest.mark.filterwarnings("ignore::quanet.errors.Detected")
 

@@ -8,6 +8,7 @@ from quanet import CC, EMQ, PACC, Gaussians, HDx
 from quanet.corpus import layout
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.grouped_inputs import reading_of
+from quanet.corpus.reading import read_state
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource
@@ -16,7 +17,6 @@ from quanet.errors import InvalidData, InvalidSetting
 from quanet.uncertainty.adjusted_posteriors import AdjustedPosteriors
 from quanet.workflows.items import check_items, write_items
 from quanet.workflows.predict import estimate_shares
-from quanet.workflows.reading import read_state
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 
 from quanet import ACC, CC, EMQ, UPP, Gaussians, HDx, TextClassifier, evaluate
 from quanet.corpus.grouped_inputs import GroupedInputs
+from quanet.corpus.reading import read_source
 from quanet.data.columns import match_labels
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.periods import Key
@@ -17,7 +18,6 @@ from quanet.workflows import predict as workflow
 from quanet.workflows.expected_errors import held_out_errors
 from quanet.workflows.labelled import read_labelled
 from quanet.workflows.predict import diagnose_reading, estimate_shares
-from quanet.workflows.reading import read_source
 
 SOURCE = Gaussians()
 SIZES = {"few": 2, "many": 300, "one": 1, "some": 15, "strange": 200}

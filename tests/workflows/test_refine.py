@@ -8,13 +8,13 @@ from quanet import EMQ, Gaussians
 from quanet.corpus import layout
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.grouped_inputs import reading_of
+from quanet.corpus.reading import read_state
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidData
 from quanet.workflows.label_sheet import labels_in_source
-from quanet.workflows.reading import read_state
 from quanet.workflows.refine import refine_shares
 
 KEYS = [Key("shop")]

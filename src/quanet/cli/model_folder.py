@@ -14,7 +14,7 @@ from quanet.wording import many
 if TYPE_CHECKING:
     from quanet.base import Quantifier
     from quanet.corpus.grouped_inputs import GroupedInputs
-    from quanet.corpus.reading_run import EngineChoice
+    from quanet.corpus.reading import EngineChoice
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
     from quanet.data.streams import TableSource
@@ -109,7 +109,7 @@ def read_grouped(
     weight, label, cluster : columns of weights, of labels to count, and of clusters, if wanted.
     named : whether the note begins with the name of the file.
     """
-    from quanet.workflows.reading import read_source
+    from quanet.corpus.reading import read_source
 
     others = [name for name in (weight, cluster) if name]
     source.check([*inputs.columns, *(key.column for key in keys), *others])

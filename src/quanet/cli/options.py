@@ -14,7 +14,7 @@ import typer
 from quanet.cli.console import console
 
 if TYPE_CHECKING:
-    from quanet.corpus.reading_run import EngineChoice
+    from quanet.corpus.reading import EngineChoice
     from quanet.data.columns import ClassNames
     from quanet.data.periods import Key
 
@@ -386,6 +386,6 @@ Workers = Annotated[
 
 def choose_engine(model: Path, engine: EngineName, workers: int | None) -> "EngineChoice":
     """The engine given with --engine and --workers. An engine that is not installed raises an error now."""
-    from quanet.corpus.reading_run import EngineChoice
+    from quanet.corpus.reading import EngineChoice
 
     return EngineChoice(model, engine.value, workers).check()

@@ -55,7 +55,7 @@ from quanet.errors import brief
 
 if TYPE_CHECKING:
     from quanet.corpus.grouped_inputs import GroupedInputs
-    from quanet.corpus.reading_run import EngineChoice
+    from quanet.corpus.reading import EngineChoice
     from quanet.data.columns import ClassNames
     from quanet.workflows.group_files import GroupFiles
 

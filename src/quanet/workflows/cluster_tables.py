@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from quanet.base import Quantifier
 from quanet.corpus.batch_reader import BatchReader, ReadingWork
-from quanet.corpus.collecting import BlockNames, collect
 from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.model_inputs import ModelFiles, choose_inputs
-from quanet.corpus.reading_run import find_commas, find_forms
+from quanet.corpus.reading import BlockNames, collect, find_commas, find_forms
 from quanet.data.arrow_cells import cells_of
 from quanet.data.columns import ClassNames, check_columns
 from quanet.data.decimals import comma_styles, report_style

@@ -8,7 +8,7 @@ from typing import Any
 from quanet.base import Quantifier
 from quanet.corpus.batch_reader import BatchReader
 from quanet.corpus.model_inputs import find_inputs
-from quanet.corpus.reading_run import EngineChoice
+from quanet.corpus.reading import EngineChoice, read_state
 from quanet.corpus.state import State
 from quanet.corpus.state_files import check_belongs, is_state, merge_states
 from quanet.data.file_names import resolve, shown_name
@@ -17,7 +17,6 @@ from quanet.data.partitions import partitions_of
 from quanet.data.periods import Key
 from quanet.data.streams import TableSource
 from quanet.errors import Detected, InvalidSetting
-from quanet.workflows.reading import read_state
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.corpus.reading import in_threads
 from quanet.data.columns import cell_name, label_name, nearest_first
 from quanet.data.file_names import STDIN
 from quanet.data.row_writers import write_chunks
 from quanet.errors import InvalidSetting
 from quanet.uncertainty.adjusted_posteriors import AdjustedPosteriors
-from quanet.workflows.reading import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,6 +3,7 @@
 from typing import Any
 
 from quanet.corpus.model_inputs import find_inputs
+from quanet.corpus.reading import read_source
 from quanet.data.streams import TableSource
 from quanet.files import as_utf8, json_ready
 from quanet.report.label import summarize_plan
@@ -16,7 +17,6 @@ from quanet.serve.work.read_options import MODEL, ReadOptions
 from quanet.serve.work.render_answer import stored_forms
 from quanet.workflows.label import PlannedLabels, plan_source
 from quanet.workflows.label_sheet import PLAN
-from quanet.workflows.reading import read_source
 
 NUMBER = 40  # labels, if no number is given
 

@@ -9,14 +9,12 @@ import pandas as pd
 import pytest
 
 from quanet.cli import main
-from quanet.corpus import collecting, reading_run
+from quanet.corpus import reading
 from quanet.corpus.batch_reader import BatchReader
-from quanet.corpus.collecting import BlockNames, RunCheckpoint, collect
-from quanet.corpus.reading_run import EngineChoice, read_with_engine
+from quanet.corpus.reading import BlockNames, EngineChoice, RunCheckpoint, collect, read_state, read_with_engine
 from quanet.corpus.state_files import to_bytes
 from quanet.data.streams import TableSource
 from quanet.errors import BadFile, Detected, InvalidData, QuanetWarning
-from quanet.workflows.reading import read_state
 
 
 @pytest.fixture(autouse=True)
@@ -73,13 +71,13 @@ def test_formats_of_dates_are_detected_by_the_process_that_starts_the_workers(co
 
 @pytest.mark.parametrize("chunked", [True, False])
 def test_a_run_that_was_stopped_continues_with_what_is_missing(corpus, read, tmp_path, monkeypatch, cache, chunked):
-    monkeypatch.setattr(collecting, "EVERY", 0.0)
+    monkeypatch.setattr(reading, "EVERY", 0.0)
     monkeypatch.setattr("quanet.data.streams.MAX_ROWS", 200)
     if chunked:
         for number in range(4):
             corpus.table[300 * number : 300 * number + 300].to_csv(tmp_path / f"{number}.csv", index=False)
     files = [tmp_path / "*.csv" if chunked else corpus.home / "7" / "*.parquet"]
-    expected, run, done = content(read(files, engine=False)), reading_run.run_local, []
+    expected, run, done = content(read(files, engine=False)), reading.run_local, []
 
     def stop(work, partitions, *, workers):
         for number, result in enumerate(run(work, partitions, workers=workers)):
@@ -92,11 +90,11 @@ def test_a_run_that_was_stopped_continues_with_what_is_missing(corpus, read, tmp
             done.append(result)
             yield result
 
-    monkeypatch.setattr(reading_run, "run_local", stop)
+    monkeypatch.setattr(reading, "run_local", stop)
     with pytest.raises(KeyboardInterrupt):
         read(files)
     assert len(list(cache.glob("runs/*.arrow"))) == 1
-    monkeypatch.setattr(reading_run, "run_local", count)
+    monkeypatch.setattr(reading, "run_local", count)
     with pytest.warns(Detected, match=r"Continues a run that was stopped, after \d+ rows"):
         state = read(files)
     assert content(state) == expected
@@ -106,15 +104,15 @@ def test_a_run_that_was_stopped_continues_with_what_is_missing(corpus, read, tmp
 
 KILLED = """
 import os, signal, sys
-from quanet.corpus import collecting
+from quanet.corpus import reading
 from quanet.cli.main import run
-collecting.EVERY, collecting.SHARE = 0.0, 1e9
-save = collecting.RunCheckpoint.save
+reading.EVERY, reading.SHARE = 0.0, 1e9
+save = reading.RunCheckpoint.save
 def die(self, state):
     save(self, state)
     if state.rows > 600:
         os.kill(os.getpid(), signal.SIGKILL)
-collecting.RunCheckpoint.save = die
+reading.RunCheckpoint.save = die
 sys.argv[0] = "quanet"
 run()
 """
@@ -175,9 +173,9 @@ def test_a_checkpoint_that_is_damaged_or_old_is_not_used(cache):
     checkpoint.path.parent.mkdir(parents=True)
     checkpoint.path.write_bytes(b"damaged")
     assert checkpoint.load() is None
-    collecting.OLDEST, before = -1, collecting.OLDEST
+    reading.OLDEST, before = -1, reading.OLDEST
     try:
         assert checkpoint.load() is None
     finally:
-        collecting.OLDEST = before
+        reading.OLDEST = before
     assert not checkpoint.path.exists()
