@@ -98,7 +98,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_cells(home):
 
 PARENT = """
 import subprocess, sys, time
-code = "import os, time; from quanet.corpus.processes import exit_with; exit_with(os.getppid()); " \\
+code = "import os, time; from quanet.corpus.workers import exit_with; exit_with(os.getppid()); " \\
     "print(os.getpid(), flush=True); time.sleep(60)"
 subprocess.Popen([sys.executable, "-c", code]).wait()
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quanet.corpus.processes import one_core
+from quanet.corpus.workers import one_core
 from quanet.errors import InvalidExperiment, InvalidSetting, MissingExtra
 from quanet.experiments import parallel as engines
 from quanet.experiments.parallel import Joblib, Serial, engine_of

@@ -53,8 +53,8 @@ def read_files(
     save : where to save the state.
     """
     from quanet.corpus.grouped_inputs import check_usable, reading_of
-    from quanet.corpus.processes import return_memory
     from quanet.corpus.state_files import save_state
+    from quanet.corpus.workers import return_memory
 
     size = data.source.size if data.source is not None and not data.states else None
     with progress(f"Reading {data.name}", size) as update:

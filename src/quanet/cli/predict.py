@@ -138,7 +138,7 @@ def predict(
     quanet predict model days.arrow today.csv --by date:day --save-state days.arrow --force
     """
     from quanet.corpus.model_inputs import describe_model
-    from quanet.corpus.processes import return_memory
+    from quanet.corpus.workers import return_memory
     from quanet.progress import listening
     from quanet.report.predict import summarize_shares
     from quanet.workflows.group_files import open_files

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from quanet.corpus.cluster_results import as_table, attempt, check_versions, states_of, version_probe
-from quanet.corpus.processes import environment, silent_start
+from quanet.corpus.workers import as_table, attempt, check_versions, environment, silent_start, states_of, version_probe
 from quanet.errors import EngineFailed, MissingExtra
 
 if TYPE_CHECKING:

@@ -24,13 +24,12 @@ import quanet
 from quanet.base import Quantifier
 from quanet.corpus.batch_reader import BatchReader, BatchRows, ReadingWork, bad_file
 from quanet.corpus.grouped_inputs import GroupedInputs, reading_of
-from quanet.corpus.local import run_local
 from quanet.corpus.model_inputs import ModelFiles
-from quanet.corpus.processes import cores, return_memory
 from quanet.corpus.ray_data import import_ray, run_ray
 from quanet.corpus.spark_sql import import_pyspark, run_spark
 from quanet.corpus.state import Accumulator, State
 from quanet.corpus.state_files import from_bytes, save_state
+from quanet.corpus.workers import cores, return_memory, run_local
 from quanet.data.cache import cache_folder
 from quanet.data.instances import InputColumns, Inputs
 from quanet.data.partitions import Partition, partitions_of

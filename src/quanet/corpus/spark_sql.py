@@ -12,8 +12,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from quanet.corpus.cluster_results import COLUMNS, as_table, attempt, check_versions, states_of, version_probe
-from quanet.corpus.processes import cores, environment, silent_start
+from quanet.corpus.workers import (
+    COLUMNS,
+    as_table,
+    attempt,
+    check_versions,
+    cores,
+    environment,
+    silent_start,
+    states_of,
+    version_probe,
+)
 from quanet.errors import EngineFailed, MissingExtra
 
 if TYPE_CHECKING:

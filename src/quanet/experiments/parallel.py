@@ -13,8 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
 from typing import Any, Self
 
-from quanet.corpus.processes import ONE_CORE, cores, exit_with, ignore_interrupts, one_core
 from quanet.corpus.ray_data import import_ray, start_ray
+from quanet.corpus.workers import ONE_CORE, cores, exit_with, ignore_interrupts, one_core
 from quanet.errors import InvalidExperiment, InvalidSetting
 
 ENGINES = ("joblib", "ray")

@@ -10,7 +10,7 @@ from quanet.arrays import BoolArray, FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
 from quanet.base import Quantifier
 from quanet.corpus.grouped_inputs import GroupedInputs
-from quanet.corpus.processes import return_memory
+from quanet.corpus.workers import return_memory
 from quanet.data.copies import count_copies
 from quanet.data.instances import Inputs
 from quanet.data.periods import Key
