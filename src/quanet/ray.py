@@ -1,20 +1,20 @@
 """Shares of a Ray dataset: ``quanet.ray.predict(dataset, model, by=["product"])``."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from quanet.base import Quantifier
-    from quanet.workflows.predict import Shares
+from quanet.base import Quantifier
+from quanet.corpus.ray_data import column_names, first_rows, read_dataset
+from quanet.workflows.cluster_tables import ClusterTable, predict_table
+from quanet.workflows.predict import Shares
 
 __all__ = ["predict"]
 
 
 def predict(
     dataset: Any,
-    model: "str | Path | Quantifier",
+    model: str | Path | Quantifier,
     *,
     by: str | Sequence[str] = (),
     text: str | None = None,
@@ -25,7 +25,7 @@ def predict(
     seed: int = 0,
     drift: bool = True,
     workers: int | None = None,
-) -> "Shares":
+) -> Shares:
     """Estimate the share of every class in a Ray dataset, overall and by group, with intervals.
 
     Use it for data that are on a Ray cluster. Actors load the model once and read the blocks where they are; only
@@ -57,9 +57,6 @@ def predict(
     >>> shares = predict(ray.data.read_parquet("reviews/"), "model/", by=["product"])  # doctest: +SKIP
     >>> print(shares.total)  # doctest: +SKIP
     """
-    from quanet.corpus.ray_data import column_names, first_rows, read_dataset
-    from quanet.workflows.cluster_tables import ClusterTable, predict_table
-
     table = ClusterTable(
         "The dataset",
         column_names(dataset),

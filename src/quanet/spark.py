@@ -1,20 +1,20 @@
 """Shares of a Spark data frame: ``quanet.spark.predict(df, model, by=["product"])``."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from quanet.base import Quantifier
-    from quanet.workflows.predict import Shares
+from quanet.base import Quantifier
+from quanet.corpus.spark_sql import first_rows, read_data_frame
+from quanet.workflows.cluster_tables import ClusterTable, predict_table
+from quanet.workflows.predict import Shares
 
 __all__ = ["predict"]
 
 
 def predict(
     df: Any,
-    model: "str | Path | Quantifier",
+    model: str | Path | Quantifier,
     *,
     by: str | Sequence[str] = (),
     text: str | None = None,
@@ -24,7 +24,7 @@ def predict(
     level: float = 0.95,
     seed: int = 0,
     drift: bool = True,
-) -> "Shares":
+) -> Shares:
     """Estimate the share of every class in a Spark data frame, overall and by group, with intervals.
 
     Use it for data that are on a Spark cluster. `mapInArrow` reads the partitions where they are; only states travel.
@@ -54,9 +54,6 @@ def predict(
     >>> shares = predict(session.read.parquet("reviews/"), "model/", by=["product"])  # doctest: +SKIP
     >>> print(shares.total)  # doctest: +SKIP
     """
-    from quanet.corpus.spark_sql import first_rows, read_data_frame
-    from quanet.workflows.cluster_tables import ClusterTable, predict_table
-
     table = ClusterTable(
         "The data frame",
         list(df.columns),
