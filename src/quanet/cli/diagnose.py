@@ -55,12 +55,12 @@ def diagnose(
 
     quanet diagnose model new.csv --by product --report diagnosis.html
     """
+    from quanet.corpus.group_files import open_files
     from quanet.corpus.model_inputs import describe_model
     from quanet.corpus.state_files import is_state
     from quanet.data.addresses import without_credentials
     from quanet.report.diagnose import summarize_trust
     from quanet.workflows.diagnose import judge_trust
-    from quanet.workflows.group_files import open_files
     from quanet.workflows.predict import estimate_shares
 
     check_level(level)

@@ -13,12 +13,12 @@ from quanet.wording import many
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
+    from quanet.corpus.group_files import GroupFiles
     from quanet.corpus.grouped_inputs import GroupedInputs
     from quanet.corpus.reading import EngineChoice
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
     from quanet.data.streams import TableSource
-    from quanet.workflows.group_files import GroupFiles
 
 
 def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quantifier", dict[str, Any]]:

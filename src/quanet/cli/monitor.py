@@ -131,8 +131,8 @@ def monitor(
 
     quanet monitor model/ stream.csv --by date:week --class negative --fail-over 0.3
     """
+    from quanet.corpus.group_files import open_files
     from quanet.report.monitor import summarize_monitor
-    from quanet.workflows.group_files import open_files
     from quanet.workflows.monitor import monitor_batches, open_monitor, read_batches
 
     (key,) = parse_keys([by])

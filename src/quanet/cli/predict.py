@@ -54,10 +54,10 @@ from quanet.cli.options import (
 from quanet.errors import brief
 
 if TYPE_CHECKING:
+    from quanet.corpus.group_files import GroupFiles
     from quanet.corpus.grouped_inputs import GroupedInputs
     from quanet.corpus.reading import EngineChoice
     from quanet.data.columns import ClassNames
-    from quanet.workflows.group_files import GroupFiles
 
 
 def predict(
@@ -137,11 +137,11 @@ def predict(
 
     quanet predict model days.arrow today.csv --by date:day --save-state days.arrow --force
     """
+    from quanet.corpus.group_files import open_files
     from quanet.corpus.model_inputs import describe_model
     from quanet.corpus.workers import return_memory
     from quanet.progress import listening
     from quanet.report.predict import summarize_shares
-    from quanet.workflows.group_files import open_files
     from quanet.workflows.items import check_items, write_items
     from quanet.workflows.predict import estimate_shares
 

@@ -89,11 +89,11 @@ def refine(
 
     quanet refine model partly-labelled.csv --label sentiment --random
     """
+    from quanet.corpus.group_files import open_files
     from quanet.corpus.model_inputs import describe_model
     from quanet.data.streams import TableSource
     from quanet.errors import InvalidSetting
     from quanet.report.refine import summarize_refinement
-    from quanet.workflows.group_files import open_files
     from quanet.workflows.label_sheet import read_labels
     from quanet.workflows.refine import refine_shares
 

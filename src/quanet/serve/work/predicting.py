@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from quanet.corpus.group_files import open_files
 from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.state_files import to_bytes
 from quanet.serve.store.answers import put_answer
@@ -12,7 +13,6 @@ from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.project_batches import enqueue_overview, partition_of
 from quanet.serve.work.share_answers import answer_shares
 from quanet.serve.work.share_facts import total_facts
-from quanet.workflows.group_files import open_files
 
 
 def perform(context: JobContext) -> Finish:

@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from quanet.corpus.group_files import open_files
 from quanet.corpus.grouped_inputs import reading_of
 from quanet.data.file_names import shown_as
 from quanet.data.streams import TableSource
@@ -15,7 +16,6 @@ from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.label_files import LABELS, filled_sheet, has_gaps
 from quanet.serve.work.predicting import batch_of
 from quanet.serve.work.render_answer import stored_forms
-from quanet.workflows.group_files import open_files
 from quanet.workflows.label_sheet import read_labels
 from quanet.workflows.refine import Refinement, refine_shares
 
