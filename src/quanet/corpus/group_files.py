@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from quanet.base import Quantifier
@@ -68,7 +69,10 @@ class GroupFiles:
             check_belongs(saved, self.reader.model, self.reader.weight, self.states[0])
             found, source = [saved], None if source is None else _unread(source, saved)
         if source is not None:
-            found.append(read_tables(self.reader, source, engine, follow))
+            source.check(self.reader.columns)
+            progress = None if follow is None else partial(follow, source)
+            state = read_state(self.reader, source, engine=engine, follow=progress)
+            found.append(replace(state, partitions=frozenset(one.id for one in partitions_of(source))))
             self.bad_files.update(source.bad_files)
         return State.merge(found)
 
@@ -129,16 +133,3 @@ def _unread(source: TableSource, saved: State) -> TableSource | None:
         message = f"Not read again: {known:,} of {len(source.files):,} files, which the state contains."
         warnings.warn(Detected(message), stacklevel=3)
     return source.with_files(files) if files else None
-
-
-def read_tables(
-    reader: BatchReader,
-    source: TableSource,
-    engine: EngineChoice | None = None,
-    follow: Callable[[TableSource, int, int], None] | None = None,
-) -> State:
-    """The state of all rows of tables, read by an engine or by this process; `follow` as in `GroupFiles.state`."""
-    source.check(reader.columns)
-    progress = None if follow is None else lambda done, rows: follow(source, done, rows)
-    state = read_state(reader, source, engine=engine, follow=progress)
-    return replace(state, partitions=frozenset(one.id for one in partitions_of(source)))
