@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from quanet import read_table
+from quanet.data.csv_files import check_delimiter, find_delimiter
 from quanet.data.streams import TableSource
-from quanet.data.table_rows import check_delimiter, find_delimiter
 from quanet.errors import InvalidData, InvalidSetting
 
 

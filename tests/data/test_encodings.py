@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quanet.data.encodings import detect_encoding
+from quanet.data.encodings import HEAD, detect_encoding
 from quanet.data.streams import TableSource
-from quanet.data.table_rows import HEAD
 from quanet.errors import Detected, InvalidData
 
 TEXTS = {

@@ -59,7 +59,7 @@ def _check_date_format(form: str | None) -> str | None:
 
 
 def _check_encoding(encoding: str) -> str:
-    from quanet.data.table_rows import check_encoding
+    from quanet.data.encodings import check_encoding
     from quanet.errors import InvalidSetting
 
     try:
@@ -69,7 +69,7 @@ def _check_encoding(encoding: str) -> str:
 
 
 def _check_delimiter(delimiter: str) -> str:
-    from quanet.data.table_rows import check_delimiter
+    from quanet.data.csv_files import check_delimiter
     from quanet.errors import InvalidSetting
 
     try:

@@ -36,7 +36,7 @@ def cells_of(
     wanted = list(table.schema.names if columns is None else columns)
     index = pd.RangeIndex(start, start + table.num_rows)
     cells = {column: column_cells(table.column(column), column, name) for column in wanted}
-    return pd.DataFrame({column: pd.Series(found, dtype=object, index=index) for column, found in cells.items()}, index)
+    return pd.DataFrame(cells, index, dtype=object, copy=False)
 
 
 def column_cells(column: Any, title: str, name: str) -> Any:

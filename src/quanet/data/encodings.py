@@ -1,18 +1,22 @@
-"""Detect the encoding of a text that is not UTF-8, from the letters that it gives.
+"""Encodings of texts: check a name, decode lines, and detect the encoding of a text that is not UTF-8.
 
-Every common encoding is tried. The right one gives letters of one language in each line: "trčs déçu" mixes letters of
-Czech and French, "très déçu" does not.
+To detect it, every common encoding is tried. The right one gives letters of one language in each line: "trčs déçu"
+mixes letters of Czech and French, "très déçu" does not.
 """
 
 import io
 import re
 import warnings
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
-from quanet.data.table_rows import HEAD
-from quanet.errors import Detected, InvalidData
+from quanet.errors import Detected, InvalidData, InvalidSetting
 
+AUTO = "auto"  # the encoding or the delimiter is detected
+HEAD = 2**20  # bytes that the encoding is detected from
+SAMPLE_TEXT = 'a.b. "C"\n,' + "d" * 100  # any text encoding can write it; encodings of domain names cannot
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF8_MARK = b"\xef\xbb\xbf"
 BYTE_ORDER_MARKS = {  # longer ones first: UTF-32 begins like UTF-16
     b"\xff\xfe\0\0": "utf-32",
     b"\0\0\xfe\xff": "utf-32",
@@ -68,6 +72,54 @@ RARE = 0.5  # how much a letter of the rarer half of an alphabet that is not Lat
 MIN_SCORE = 0.85  # share of characters that fit; with less, the encoding is unknown
 MAX_LINES = 300  # with other characters than ASCII
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
+
+
+def check_encoding(encoding: str) -> str:
+    """The name of a text encoding, or "auto". Raises `InvalidSetting` if it is unknown."""
+    try:
+        if encoding == AUTO or SAMPLE_TEXT.encode(encoding).decode(encoding) == SAMPLE_TEXT:
+            return encoding
+    except (LookupError, ValueError):  # unknown, or not an encoding of text
+        pass
+    raise InvalidSetting(f"Unknown encoding {encoding!r}. Common ones are utf-8, utf-16, latin-1 and cp1252.")
+
+
+def decoded_lines(stream: Any, encoding: str, name: str, first: int = 1) -> Iterator[str]:
+    """Decoded lines, of which the first has this number. Raises `InvalidData` for a line that cannot be decoded."""
+    if "\n,".encode(encoding) != b"\n,":  # a line break takes several bytes, as in UTF-16
+        yield from _wide_lines(stream, encoding, name)
+        return
+    for number, line in enumerate(stream, first):
+        if number == 1:
+            if line.startswith(UTF16_MARKS):
+                raise InvalidData(f"{name} is UTF-16, not {encoding}. Add --encoding utf-16.")
+            line = line.removeprefix(UTF8_MARK)  # noqa: PLW2901
+        try:
+            yield line.decode(encoding)
+        except UnicodeDecodeError as error:
+            around = line[max(0, error.start - 20) : error.end + 20].decode(encoding, errors="replace").strip()
+            raise InvalidData(
+                f"{name}, line {number}: {around!r} is not valid {encoding} (byte {line[error.start]:#04x}). "
+                "Specify the encoding, such as --encoding latin-1, cp1252 or utf-16."
+            ) from None
+
+
+def _wide_lines(stream: IO[bytes], encoding: str, name: str) -> Iterator[str]:
+    """Decoded lines of an encoding in which a line break takes several bytes."""
+    number = 0
+    decoded = io.TextIOWrapper(stream, encoding=encoding, newline="")
+    try:
+        for line in decoded:
+            number += 1
+            yield line
+    except UnicodeError as error:
+        reason = getattr(error, "reason", error)
+        raise InvalidData(
+            f"{name}, after line {number}: not valid {encoding} ({reason}). Specify the encoding: --encoding."
+        ) from None
+    finally:
+        if not stream.closed:
+            decoded.detach()  # the caller closes the stream
 
 
 def detect_encoding(head: bytes, name: str) -> str:
@@ -159,21 +211,3 @@ def _example(line: bytes, encoding: str) -> str:
     """The first word with a letter that is not ASCII."""
     words = line.decode(encoding, errors="replace").replace(",", " ").replace(";", " ").split()
     return next((word.strip("\"'.!?")[:30] for word in words if not word.isascii()), "")
-
-
-def wide_lines(stream: IO[bytes], encoding: str, name: str) -> Iterator[str]:
-    """Decoded lines of an encoding in which a line break takes several bytes."""
-    number = 0
-    decoded = io.TextIOWrapper(stream, encoding=encoding, newline="")
-    try:
-        for line in decoded:
-            number += 1
-            yield line
-    except UnicodeError as error:
-        reason = getattr(error, "reason", error)
-        raise InvalidData(
-            f"{name}, after line {number}: not valid {encoding} ({reason}). Specify the encoding: --encoding."
-        ) from None
-    finally:
-        if not stream.closed:
-            decoded.detach()  # the caller closes the stream

@@ -9,12 +9,12 @@ from quanet.bags import Bags
 from quanet.data.cache import FileProgress, data_folders, fetch_files
 from quanet.data.dataset import Dataset
 from quanet.data.download import set_aside
+from quanet.data.encodings import AUTO
 from quanet.data.file_names import FORMATS, kind_of
 from quanet.data.lequa import BagFiles, check_zip, read_task
 from quanet.data.places import DatasetPlace, locate, not_available, table_in
 from quanet.data.registry import CATALOGUE, DatasetEntry, find_entry
 from quanet.data.reviews import is_dated, read_dated_reviews, read_imdb, read_labelled_lines, split_by_date
-from quanet.data.table_rows import AUTO
 from quanet.data.tables import read_dataset
 from quanet.errors import DownloadFailed, InvalidData
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from quanet.data.columns import check_columns
+from quanet.data.encodings import AUTO
 from quanet.data.file_names import STDIN, identity_of, shown_name
 from quanet.data.storage import Stamp
 from quanet.data.table_chunks import MAX_ROWS, table_chunks
-from quanet.data.table_rows import AUTO, Header, check_unchanged, open_rows
+from quanet.data.table_rows import Header, check_unchanged, open_rows
 from quanet.errors import BadFile, InvalidData
 
 if TYPE_CHECKING:

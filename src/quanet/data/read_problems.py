@@ -1,9 +1,12 @@
 """Why a file cannot be read, and what to do about it: one line without credentials."""
 
+import lzma
 import re
+import zlib
 
 from quanet.data.addresses import is_address, scheme_of, without_credentials
 
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # raised for truncated and invalid archives
 REFUSED = re.compile(
     r"access.?denied|forbidden|\b40[13]\b|invalid_access_key|signature|unauthori[sz]ed|authenticat|credential|permission",
     re.IGNORECASE,

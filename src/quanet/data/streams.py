@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quanet.data.columns import check_columns
+from quanet.data.csv_files import check_delimiter
+from quanet.data.encodings import AUTO, check_encoding
 from quanet.data.file_names import STDIN, resolve, shown_name
 from quanet.data.partitions import file_partitions
 from quanet.data.records import PEEKED_ROWS, Cells
 from quanet.data.table_chunks import MAX_ROWS, frame_of, guarded, row_chunks, table_chunks
 from quanet.data.table_rows import (
-    AUTO,
     Header,
     TableRows,
-    check_delimiter,
-    check_encoding,
     check_header,
     check_unchanged,
     header_of,

@@ -7,9 +7,9 @@ import numpy as np
 
 from quanet.data.addresses import is_address
 from quanet.data.arrow_cells import cells_of, places_of
-from quanet.data.read_problems import read_problem
+from quanet.data.read_problems import READ_ERRORS, read_problem
 from quanet.data.records import Cells
-from quanet.data.table_rows import READ_ERRORS, TableRows
+from quanet.data.table_rows import TableRows
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def table_chunks(
     start : the first value of the index.
     groups : row groups of a Parquet file; all by default.
     """
-    if opened.parquet is None:
+    if opened.batches is None:
         yield from row_chunks(guarded(opened.name, opened.pick(columns), start), columns, rows=rows, start=start)
         return
-    batches = guarded(opened.name, opened.parquet.batches(columns, groups), start)
+    batches = guarded(opened.name, opened.batches(columns, groups), start)
     for table in _cut(batches, columns, rows):
         yield cells_of(table, columns, start=start, name=opened.name)
         start += table.num_rows
@@ -138,5 +138,8 @@ def _lengths(column: Any) -> Any:
         found = np.append(_lengths(column.dictionary), 0)
         return found[places_of(column)]
     if types.is_string(column.type) or types.is_large_string(column.type):
-        return pc.utf8_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+        letters = column.buffers()[2]
+        only_ascii = letters is None or np.frombuffer(letters, np.int8).min(initial=0) >= 0  # faster to measure
+        measured = pc.binary_length(column) if only_ascii else pc.utf8_length(column)
+        return measured.fill_null(0).to_numpy(zero_copy_only=False)
     return np.zeros(len(column), dtype=np.int64)

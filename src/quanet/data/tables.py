@@ -8,9 +8,9 @@ from quanet.arrays import FloatArray, LabelArray
 from quanet.data.columns import as_number, check_columns, is_missing
 from quanet.data.dataset import Dataset
 from quanet.data.decimals import UNCLEAR, comma_style, read_number
+from quanet.data.encodings import AUTO
 from quanet.data.file_names import check_kind, split_address
 from quanet.data.streams import TableSource
-from quanet.data.table_rows import AUTO
 from quanet.errors import InvalidData
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from quanet.catalogue.listing import listed_methods
+from quanet.data.csv_files import check_delimiter
+from quanet.data.encodings import check_encoding
 from quanet.data.periods import parse_key
-from quanet.data.table_rows import check_delimiter, check_encoding
 from quanet.errors import InvalidSetting, nearest
 from quanet.parameters import check_level
 from quanet.serve.web.api_models import MAX_ID
