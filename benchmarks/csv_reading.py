@@ -15,8 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from quanet.data.table_chunks import table_chunks
-from quanet.data.table_rows import open_rows
+from quanet.data.table_files import open_rows, table_chunks
 
 ROWS = 300_000
 ROUNDS = 15  # of which the fastest counts

@@ -76,7 +76,7 @@ def test_intervals_can_leave_drift_out(call, model, files):
 def test_chunks_change_nothing(call, model, files, monkeypatch):
     words = ("predict", model, files / "new.csv", "--by", "date:month", "-q")
     whole = call(*words)[1]
-    monkeypatch.setattr("quanet.data.table_chunks.MAX_CHARACTERS", 2000)
+    monkeypatch.setattr("quanet.data.table_files.MAX_CHARACTERS", 2000)
     assert call(*words)[1] == whole
 
 

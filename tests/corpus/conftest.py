@@ -16,9 +16,8 @@ from quanet.corpus.model_inputs import ModelFiles
 from quanet.corpus.reading import collect
 from quanet.corpus.state_files import from_bytes
 from quanet.data.instances import InputColumns
-from quanet.data.partitions import partitions_of
 from quanet.data.periods import parse_key
-from quanet.data.streams import TableSource
+from quanet.data.streams import TableSource, partitions_of
 from quanet.workflows.predict import estimate_shares
 
 LAYOUTS = (1, 7, 64)

@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from quanet import BagFiles, fetch_dataset, list_datasets, load_dataset
+from quanet import Dataset, fetch_dataset, list_datasets, load_dataset
+from quanet.data.lequa import BagFiles, Files, read_task
+from quanet.data.loading import describe, describe_bags
 from quanet.data.registry import CATALOGUE, STAND_INS, find_entry
 from quanet.errors import DownloadFailed, InvalidData, InvalidSetting
 from tests.data.formats import REVIEWS, imdb_archive, lequa_task, lines
@@ -166,7 +168,7 @@ def test_a_folder_that_is_not_there_is_named(monkeypatch):
 
 
 def test_the_cache_lies_where_the_platform_has_it(monkeypatch, tmp_path):
-    from quanet.data.cache import cache_folder
+    from quanet.data.download import cache_folder
 
     assert cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("QUANET_CACHE")
@@ -290,3 +292,34 @@ def test_the_real_reviews_have_the_sizes_of_the_catalogue(name):
     data = load_dataset(name, folder=SHARED, download=False)
     assert (len(data.train), len(data.test)) == CATALOGUE[name].sizes[0]
     assert len(data.train.classes) == CATALOGUE[name].classes
+
+
+def test_texts_are_described_by_words_repetitions_and_dates():
+    data = Dataset(["a b", "a", "a", "a b c d"], ["x", "y", "y", "y"], dates=["2002", "2001", "2004", "2003"])
+    found = describe(data, first=2)
+    assert found.counts == {"x": 1, "y": 3}
+    assert found.words.tolist() == [1, 1, 1.5, 2.5, 4]
+    assert found.repeated == 1
+    assert found.dates == ("2001", "2004")
+    assert found.first == (("x", "a b"), ("y", "a"))
+    assert found.width is None
+
+
+def test_numbers_are_described_by_their_width():
+    found = describe(Dataset(np.ones((4, 7)), [1, 0, 1, 1]))
+    assert (found.instances, found.width, found.words, found.repeated, found.dates) == (4, 7, None, None, None)
+    assert found.counts == {0: 1, 1: 3}
+
+
+def test_bags_are_described_by_the_range_of_their_prevalences(tmp_path):
+    for part, content in lequa_task()[0].items():
+        (tmp_path / f"{part}.zip").write_bytes(content)
+    test = read_task(sorted(tmp_path.glob("*.zip"))).test
+    found = describe_bags(test)
+    assert found.bags == 4
+    assert found.prevalences == pytest.approx(
+        np.stack([test.prevalences.min(axis=0), test.prevalences.mean(axis=0), test.prevalences.max(axis=0)])
+    )
+    assert (
+        describe_bags(BagFiles(Files([tmp_path / "test.zip"]), "test_samples", np.arange(4), None)).prevalences is None
+    )

@@ -129,7 +129,7 @@ def test_intervals_without_drift_have_no_states(of_films):
 def test_descriptions_are_read_chunk_by_chunk_and_stored_compactly(of_films, tmp_path, monkeypatch):
     texts = write(0.5, 300, np.random.default_rng(5))[0]
     (tmp_path / "new.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    monkeypatch.setattr("quanet.data.table_chunks.MAX_CHARACTERS", 5000)
+    monkeypatch.setattr("quanet.data.table_files.MAX_CHARACTERS", 5000)
     found = read_source(of_films, TableSource([tmp_path / "new.jsonl"]), InputColumns("text")).instances
     assert found.descriptions.dtype == np.float16
     np.testing.assert_allclose(found.descriptions, of_films.read(texts).descriptions, rtol=2e-3, atol=2e-3)

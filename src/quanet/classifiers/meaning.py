@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from quanet.arrays import FloatArray, IntArray
 from quanet.classifiers.characters import OTHER, characters, in_batches
 from quanet.classifiers.logistic import Floats
-from quanet.data.cache import cache_folder
+from quanet.data.download import cache_folder
 from quanet.errors import MissingExtra
 from quanet.files import replacing
 from quanet.kernels.word_pieces import fill_table, hash_tokens, split_words

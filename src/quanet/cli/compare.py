@@ -95,7 +95,7 @@ def compare(
 
     quanet compare train.csv test.csv --methods all --protocol by:product
     """
-    from quanet.data.addresses import without_credentials
+    from quanet.data.storage import without_credentials
     from quanet.data.streams import TableSource
     from quanet.report.compare import summarize_comparison
     from quanet.simplex import classes_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from quanet.data.addresses import without_credentials
+from quanet.data.storage import without_credentials
 from quanet.progress import ENDING_EARLY, TITLES, duration
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from quanet.data.dataset import Dataset
-    from quanet.data.describe import BagsDescription, Description
     from quanet.data.lequa import BagFiles
-    from quanet.data.loading import ListedDataset, TrainTest
+    from quanet.data.loading import BagsDescription, Description, ListedDataset, TrainTest
 
 app = typer.Typer(name="datasets", help="List, download and describe datasets.", no_args_is_help=True)
 CLASSES_SHOWN = 30
@@ -38,7 +37,7 @@ def list_() -> None:
     """List the datasets, and which of them are available on this machine."""
     from rich.table import Table
 
-    from quanet.data.cache import cache_folder
+    from quanet.data.download import cache_folder
     from quanet.data.loading import list_datasets
 
     table = Table(box=None, padding=(0, 2, 0, 0))
@@ -109,8 +108,8 @@ def show(
 
     Example: quanet datasets show reviews-2023.csv::reviews-2024.csv --text body --label stars
     """
-    from quanet.data.describe import describe, describe_bags
     from quanet.data.lequa import BagFiles
+    from quanet.data.loading import describe, describe_bags
 
     with notes.status(f"Reading {escape(data)} ..."):
         title, parts = _parts(data, text=text, label=label, encoding=encoding, delimiter=delimiter)

@@ -58,7 +58,7 @@ def diagnose(
     from quanet.corpus.group_files import open_files
     from quanet.corpus.model_inputs import describe_model
     from quanet.corpus.state_files import is_state
-    from quanet.data.addresses import without_credentials
+    from quanet.data.storage import without_credentials
     from quanet.report.diagnose import summarize_trust
     from quanet.workflows.diagnose import judge_trust
     from quanet.workflows.predict import estimate_shares

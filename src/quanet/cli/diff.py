@@ -209,7 +209,7 @@ def side_names(files: Sequence[str]) -> list[str]:
     >>> side_names(["data/2016.csv.gz", "data/2017.csv"]), side_names(["a/new.csv", "b/new.csv"])
     (['2016', '2017'], ['a/new.csv', 'b/new.csv'])
     """
-    from quanet.data.addresses import without_credentials
+    from quanet.data.storage import without_credentials
 
     short, names = [], list(map(without_credentials, files))
     for one in names:

@@ -18,12 +18,12 @@ from quanet.corpus.layout import Layout
 from quanet.corpus.model_inputs import ModelFiles
 from quanet.corpus.state import Accumulator, KeptTexts, State, StateHeader
 from quanet.corpus.state_files import from_bytes, to_bytes
-from quanet.data.arrow_cells import cells_of
+from quanet.data.arrow_tables import cells_of
 from quanet.data.columns import label_names, weights_of
 from quanet.data.duplicates import hash_texts
 from quanet.data.instances import InputColumns, Inputs, has_no_value
 from quanet.data.periods import Codes, Groups, Key
-from quanet.data.table_chunks import MAX_ROWS
+from quanet.data.table_files import MAX_ROWS
 from quanet.errors import BadFile, InvalidData
 from quanet.evaluation.contents import TrainingOverlap, training_hashes
 from quanet.methods.kde import KDEyCS, KDEyML
@@ -79,7 +79,7 @@ class BatchReader:
     weight : a column of weights, such as views.
     label : a column whose values are counted.
     model : digest of the model (`persist.load.model_digest`).
-    commas : what commas mean in columns of numbers (`quanet.data.decimals`). None: the source of a batch decides.
+    commas : what commas mean in columns of numbers (`quanet.data.columns`). None: the source of a batch decides.
     cluster : a column of clusters, such as authors. States do not keep them.
     """
 
@@ -372,7 +372,7 @@ class ReadingWork:
         return _readers[self.settings]
 
     def __call__(self, partition: Any) -> bytes:
-        """The state of a partition (`quanet.data.partitions`), or the report of a bad file."""
+        """The state of a partition (`quanet.data.streams`), or the report of a bad file."""
         try:
             tables = partition.chunks(self.columns, encoding=self.encoding, delimiter=self.delimiter)
             return to_bytes(self._state(tables, partition.id, partition))

@@ -14,9 +14,8 @@ from quanet.corpus.state import State
 from quanet.corpus.state_files import check_belongs, is_state, merge_states
 from quanet.data.file_names import resolve, shown_name
 from quanet.data.instances import InputColumns
-from quanet.data.partitions import partitions_of
 from quanet.data.periods import Key
-from quanet.data.streams import TableSource
+from quanet.data.streams import TableSource, partitions_of
 from quanet.errors import Detected, InvalidSetting
 
 

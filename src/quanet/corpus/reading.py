@@ -30,11 +30,10 @@ from quanet.corpus.spark_sql import import_pyspark, run_spark
 from quanet.corpus.state import Accumulator, State
 from quanet.corpus.state_files import from_bytes, save_state
 from quanet.corpus.workers import cores, return_memory, run_local
-from quanet.data.cache import cache_folder
+from quanet.data.download import cache_folder
 from quanet.data.instances import InputColumns, Inputs
-from quanet.data.partitions import Partition, partitions_of
 from quanet.data.periods import Groups, Key
-from quanet.data.streams import TableSource
+from quanet.data.streams import Partition, TableSource, partitions_of
 from quanet.errors import BadFile, Detected, InvalidData, InvalidSetting, QuanetError, nearest
 
 ENGINES = ("local", "ray", "spark")

@@ -1,33 +1,42 @@
 """Columns of a table: find them by name or content, and read their cells as numbers or as labels.
 
-Names of classes: how answers show labels such as 0 and 1, and how files may write them.
+A whole column decides what commas mean: decimals (3,5) or thousands (1,234.5). Names of classes: how answers show
+labels such as 0 and 1, and how files may write them.
 """
 
 import copy
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from quanet.arrays import LARGEST_WEIGHT, FloatArray, LabelArray
 from quanet.data.label_spellings import label_key
-from quanet.errors import InvalidData, InvalidSetting, brief
+from quanet.errors import Detected, InvalidData, InvalidSetting, brief
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from quanet.data.streams import TableSource
 
+Cells: TypeAlias = Sequence[Any]
+PickColumns: TypeAlias = Callable[[Sequence[str]], Iterator[Cells]]
+PEEKED_ROWS = 1000  # read first, to find the columns and what they contain
 MIN_WORDS = 3.0  # words per cell, on average, of a column that looks like text
 MAX_CLASSES = 50  # distinct values of a column that looks like labels
 MISSING = {"", "na", "n/a", "nan", "null", "none"}  # a missing number, in lower case
 WHOLE = re.compile(r"(?:-(?=0\.))?(0|-?[1-9][0-9]*)\.0+")  # a whole number written with decimals; -0.0 is 0
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # with at most the digits of a 64-bit integer
+DECIMAL_COMMA, THOUSANDS_COMMA, UNCLEAR = "decimal comma", "thousands comma", "unclear"
+WITH_DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?(e[+-]?\d+)?", re.IGNORECASE)
+WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 is 1.234 or 1234
 
 
 class UnclearColumn(InvalidData):
@@ -113,10 +122,13 @@ def _is_label(cells: "pd.Series[Any]") -> bool:
 def _is_numeric(cells: "pd.Series[Any]") -> bool:
     values = [cell for cell in cells if not is_missing(cell)]
     if any(as_number(value) is None for value in values):
-        from quanet.data.decimals import comma_style
-
         return bool(comma_style(values))
     return bool(values)
+
+
+def cell_or_none(value: Any) -> Any:
+    """A cell, or None if it is empty: null, NaN, an empty string."""
+    return None if value is None or value == "" or value != value else value
 
 
 def is_missing(cell: Any) -> bool:
@@ -198,8 +210,6 @@ def numbers_of(cells: "pd.Series[Any]", source: "TableSource") -> list[float | N
     numbers = [as_number(cell) for cell in cells]
     # In a column with decimal commas, 1.234 is 1234, and 1.5 is an error.
     if any(isinstance(cell, str) and ("," in cell or "." in cell) for cell in cells):
-        from quanet.data.decimals import comma_numbers
-
         return comma_numbers(cells, numbers, source)
     return numbers
 
@@ -355,3 +365,92 @@ class ClassNames:
             classes = ", ".join(map(repr, nearest_first(wanted, known)))
             raise InvalidSetting(f"Unknown class {wanted!r}. Choose from {classes}.")
         return str(name)
+
+
+def comma_style(values: Iterable[Any]) -> str:
+    """What commas mean in a column of numbers; an empty string if not all cells are numbers.
+
+    Examples
+    --------
+    >>> comma_style(["3,5", "1,234"]), comma_style(["1,234.5", "7"]), comma_style(["1,234"]), comma_style(["a, b"])
+    ('decimal comma', 'thousands comma', 'unclear', '')
+    """
+    texts = [value.strip() for value in values if isinstance(value, str) and not is_missing(value)]
+    commas = [text for text in texts if "," in text]
+    others = [text for text in texts if "," not in text]
+    if not commas:
+        return ""
+    decimal = all(map(WITH_DECIMAL_COMMA.fullmatch, texts))
+    thousands = all(map(WITH_THOUSANDS.fullmatch, commas)) and all(as_number(text) is not None for text in others)
+    if decimal and thousands:
+        return UNCLEAR if all(map(EITHER.fullmatch, commas)) else DECIMAL_COMMA
+    return DECIMAL_COMMA if decimal else THOUSANDS_COMMA if thousands else ""
+
+
+def read_number(value: Any, style: str) -> float | None:
+    """A cell as a number, given what commas mean; None if it is not a number that is written so.
+
+    Examples
+    --------
+    >>> read_number("1.234,5", DECIMAL_COMMA), read_number("1,234.5", THOUSANDS_COMMA), read_number(7, DECIMAL_COMMA)
+    (1234.5, 1234.5, 7.0)
+    >>> read_number("3.5", DECIMAL_COMMA), read_number("3,5", THOUSANDS_COMMA)
+    (None, None)
+    """
+    if not isinstance(value, str):
+        return as_number(value)
+    text = value.strip()
+    if style == DECIMAL_COMMA:
+        return as_number(text.replace(".", "").replace(",", ".")) if WITH_DECIMAL_COMMA.fullmatch(text) else None
+    if "," in text:
+        return as_number(text.replace(",", "")) if WITH_THOUSANDS.fullmatch(text) else None
+    return as_number(text)
+
+
+def comma_styles(table: "pd.DataFrame") -> dict[str, tuple[str, str]]:
+    """What commas mean in the columns of numbers that have some, and the first cell with one, by column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> comma_styles(pd.DataFrame({"x": ["7", "3,5"], "y": ["1", "2"], "text": ["a, b", "c"]}))
+    {'x': ('decimal comma', '3,5')}
+    """
+    found = {}
+    for column in table.columns:
+        style = comma_style(table[column])
+        if style:
+            found[str(column)] = style, next(cell for cell in table[column] if isinstance(cell, str) and "," in cell)
+    return found
+
+
+def report_style(name: str, column: str, style: str, example: str) -> None:
+    """Report by a warning what commas mean in a column."""
+    number = read_number(example, style)
+    if number is not None and style != UNCLEAR:
+        message = f"{name}: numbers in {column!r} have a {style} (detected: {example} is {number:g})."
+        warnings.warn(Detected(message), stacklevel=3)
+
+
+def comma_numbers(cells: "pd.Series[Any]", numbers: list[float | None], source: "TableSource") -> list[float | None]:
+    """The cells of a column as numbers, None for those that are not, given what commas mean in the whole column.
+
+    Raises `InvalidData` if that is unclear.
+
+    Parameters
+    ----------
+    cells : of a part of the table.
+    numbers : the same as numbers without separators.
+    source : the table, or what knows what commas mean in its columns.
+    """
+    column = str(cells.name)
+    style = source.comma_style(column)
+    if style == UNCLEAR:
+        for row, cell in zip(cells.index, cells, strict=True):
+            if isinstance(cell, str) and "," in cell:
+                raise InvalidData(
+                    f"{source.place(row)}: {cell.strip()!r} in column {column!r} may be "
+                    f"{cell.strip().replace(',', '.')} or {cell.strip().replace(',', '')}. Write numbers with a "
+                    "decimal point and without separators of thousands."
+                )
+    return [read_number(cell, style) for cell in cells] if style in {DECIMAL_COMMA, THOUSANDS_COMMA} else numbers

@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from quanet.data.columns import Cells
 from quanet.data.encodings import AUTO, LANGUAGES, UTF8_MARK, decoded_lines
-from quanet.data.read_problems import READ_ERRORS
-from quanet.data.records import Cells
+from quanet.data.storage import READ_ERRORS
 from quanet.errors import EmptyFile, InvalidData, InvalidSetting, brief
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from quanet.data.columns import nearest_first
-from quanet.data.records import Cells, PickColumns, cell_or_none
+from quanet.data.columns import Cells, PickColumns, cell_or_none, nearest_first
 from quanet.errors import InvalidData, MissingExtra
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"  # first bytes; DuckDB's follow a checksum of 8 bytes

@@ -10,8 +10,17 @@ from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
 
-from quanet.data.addresses import NATIVE, QUERY, is_address, plain_name, scheme_of, without_credentials
-from quanet.data.storage import Stamp, StoredFile, stored_matches
+from quanet.data.storage import (
+    NATIVE,
+    QUERY,
+    Stamp,
+    StoredFile,
+    is_address,
+    plain_name,
+    scheme_of,
+    stored_matches,
+    without_credentials,
+)
 from quanet.errors import Detected, InvalidData
 
 WORKBOOKS = (".xlsx", ".xlsm")

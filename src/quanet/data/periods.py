@@ -1,10 +1,16 @@
-"""Parse dates into periods (day, week, month, quarter, year), and group rows by columns and periods."""
+"""Parse dates into periods (day, week, month, quarter, year), and group rows by columns and periods.
+
+The format of dates is ISO 8601, or one that is given, or the only one that fits a column: that of `strptime`, or
+"excel" (days since 30 December 1899, as in 45292), or "unix" (seconds, milliseconds or microseconds since 1970).
+"""
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +18,7 @@ from numpy.typing import NDArray
 
 from quanet.data.columns import as_number, cell_name, nearest_first
 from quanet.data.grouping import EMPTY
-from quanet.errors import InvalidData, InvalidSetting, brief
+from quanet.errors import Detected, InvalidData, InvalidSetting, brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +44,19 @@ ISO = re.compile(
 )
 MONTH, YEAR = re.compile(r"(\d{4})-(\d{2})", re.ASCII), re.compile(r"\d{4}", re.ASCII)  # dates without a day or month
 COARSE = {"month": ("month", "quarter", "year"), "year": ("year",)}  # periods that such a date determines
-SPECIAL_FORMATS = {"excel", "unix"}  # see `quanet.data.date_formats`
+EXCEL, UNIX = SPECIAL_FORMATS = ("excel", "unix")
+FORMATS = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d"),
+    *("%d/%m/%y", "%m/%d/%y", "%y/%m/%d", "%d.%m.%y", "%d-%m-%y", "%m-%d-%y"),
+    *("%d %B %Y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d. %B %Y", "%B %d, %Y", "%b %d, %Y", "%B %d %Y", "%b %d %Y"),
+    *("%Y %B %d", "%Y %b %d", "%A, %B %d, %Y", "%a, %d %b %Y", "%a %b %d %Y", "%a %b %d %H:%M:%S %Y"),
+    *("%m/%Y", "%Y/%m", "%m.%Y", "%m-%Y", "%B %Y", "%b %Y", "%b-%Y", "%b-%y", "%B-%Y", "%Y %B", "%Y %b"),
+)
+DIGITS = {8: "%Y%m%d", 6: "%Y%m"}  # whole numbers, by their number of digits
+SERIAL_DAYS = (20_000, 80_000)  # numbers that are dates in Excel: 1954 to 2119
+SECONDS = (631_152_000, 4_102_444_800)  # 1990 to 2100
+TIME = re.compile(rf"[T,]? *\d{{1,2}}:\d{{2}}(:\d{{2}}([.,]\d+)?)? ?({HALF})? ?({ZONE})?")
+MAX_CELLS = 20_000  # distinct cells that a format is detected from
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +111,7 @@ def period_of(value: Any, period: str, form: str | None = None) -> str:
     ----------
     value : a date, or a string.
     period : day, week, month, quarter or year.
-    form : format of strings, see `quanet.data.date_formats`. None: ISO 8601, such as 2024-05-31 or 2024-05-31T12:30;
+    form : format of strings, of `strptime`, "excel" or "unix". None: ISO 8601, such as 2024-05-31 or 2024-05-31T12:30;
         for months and years also 2024-05 and 2024.
 
     Examples
@@ -112,8 +130,6 @@ def _day(value: Any, period: str, form: str | None) -> date:
     if isinstance(value, date):
         return value
     if form is not None:
-        from quanet.data.date_formats import read_day
-
         return read_day(value, form)
     is_year = isinstance(value, int) and 1000 <= value <= 9999
     text = value.strip() if isinstance(value, str) else str(value) if is_year else ""
@@ -263,8 +279,6 @@ class Groups:
         """Detect the format of the dates in a column, once. Raises `InvalidData` if several formats fit."""
         if not self._guesses or self.forms[at] is not None or not self.keys[at].period:
             return False
-        from quanet.data.date_formats import detect_column
-
         self.forms[at] = detect_column(cells, row, self.keys[at], source)
         return self.forms[at] is not None
 
@@ -279,8 +293,6 @@ class Groups:
         try:
             return period_of(cell, key.period, self.forms[at])
         except ValueError:
-            from quanet.data.date_formats import date_problem
-
             problem = date_problem(cell, key.period, self.forms[at])
             raise InvalidData(f"{where}: {brief(cell)} in column {key.column!r} {problem}") from None
 
@@ -315,3 +327,142 @@ def _sortable(value: str) -> tuple[float, str]:
     """Sort numbers by size, then strings; nan and inf are strings."""
     number = as_number(value)
     return (number, value) if number is not None and math.isfinite(number) else (math.inf, value)
+
+
+def read_day(value: Any, form: str) -> date:
+    """A date in a format. A time after a date is ignored, unless the format has one; so is a time zone.
+
+    Raises ValueError if the date does not fit.
+
+    Examples
+    --------
+    >>> read_day("31.12.2024 18:30", "%d.%m.%Y").isoformat(), read_day("45292", "excel").isoformat()
+    ('2024-12-31', '2024-01-01')
+    >>> read_day(1714521600, "unix").isoformat()
+    '2024-05-01'
+    """
+    if form in {EXCEL, UNIX}:
+        number = as_number(value)
+        if number is None or isinstance(value, bool) or not 0 <= number < 1e18:
+            raise ValueError(f"not a date in the format {form}")
+        if form == EXCEL:
+            return date(1899, 12, 30) + timedelta(days=min(int(number), 2_958_465))  # at most the year 9999
+        while number > SECONDS[1]:  # milliseconds, microseconds
+            number /= 1000
+        return datetime.fromtimestamp(number, tz=UTC).date()
+    text = value.strip() if isinstance(value, str) else str(value)
+    try:
+        return datetime.strptime(text, form).date()
+    except ValueError:
+        if "%H" in form or "%I" in form or not (found := _time_at_end(text)):
+            raise
+        return datetime.strptime(text[: found.start()].rstrip(" ,"), form).date()
+
+
+def _time_at_end(text: str) -> re.Match[str] | None:
+    return next((found for found in TIME.finditer(text) if found.end() == len(text)), None)
+
+
+def fitting_formats(text: str) -> list[str]:
+    """Formats that can read a date, for suggestions."""
+    return [form for form in FORMATS if _fits([text], form)]
+
+
+def has_day(form: str) -> bool:
+    """Whether dates in a format determine the day, not only the month or the year."""
+    return form in {EXCEL, UNIX} or any(part in form for part in ("%d", "%j", "%x", "%c", "%D"))
+
+
+def detect_formats(cells: Iterable[Any]) -> list[str]:
+    """Formats that read all cells; several only if they disagree about a date.
+
+    Dates without a format, such as those of Parquet, are ignored.
+
+    Examples
+    --------
+    >>> detect_formats(["03/04/2024", "31/12/2024"]), detect_formats(["03/04/2024", "05/06/2024"])
+    (['%d/%m/%Y'], ['%d/%m/%Y', '%m/%d/%Y'])
+    >>> detect_formats(["May 2024"]), detect_formats([45292, 45293.5]), detect_formats(["soon"])
+    (['%B %Y'], ['excel'], [])
+    """
+    values = [cell for cell in dict.fromkeys(cells) if cell is not None and not isinstance(cell, date)][:MAX_CELLS]
+    numbers = [as_number(value) for value in values]
+    if not values:
+        return []
+    if None not in numbers:
+        form = _numeric_format([str(value).strip() for value in values], [number or 0.0 for number in numbers])
+        return [form] if form and _fits(values, form) else []
+    if not all(isinstance(value, str) for value in values):
+        return []
+    found: dict[tuple[date, ...], str] = {}
+    for form in FORMATS:
+        if _fits(values[:1], form) and (days := _fits(values, form)):
+            found.setdefault(days, form)
+    return list(found.values())
+
+
+def detect_column(cells: "pd.Series[Any]", row: int, key: Key, source: "TableSource | None") -> str | None:
+    """The format of the dates in a column, reported by a warning; None if no format reads all dates.
+
+    Raises `InvalidData` if several formats fit, or if dates are too coarse for the period.
+
+    Parameters
+    ----------
+    cells : the first dates of the column.
+    row : of a date that is not ISO 8601.
+    key : the column and the period.
+    source : for messages.
+    """
+    try:
+        forms = detect_formats(cells)
+    except TypeError:  # a list or an object
+        return None
+    where = f"row {row + 1}" if source is None else source.place(row)
+    shown = f"{brief(cells[row])} in column {key.column!r}"
+    if not forms:
+        return None
+    if len(forms) > 1:
+        choices = " or ".join(f"'{form}'" for form in forms)
+        raise InvalidData(
+            f"{where}: {shown} may be in several formats, and none of the first {len(cells):,} rows decides. "
+            f"Set --date-format: {choices}."
+        )
+    form = forms[0]
+    if not has_day(form) and key.period not in COARSE["month"]:
+        raise InvalidData(f"{where}: {shown} {too_coarse('month', key.period)}")
+    name = "" if source is None else f"{source.name}: "
+    day = read_day(cells[row], form)
+    message = f"{name}dates in {key.column!r} have the format {form} (detected: {cells[row]} is {day.day} {day:%B %Y})"
+    warnings.warn(Detected(f"{message}. If this is wrong, specify it with --date-format."), stacklevel=2)
+    return form
+
+
+def _numeric_format(texts: list[str], numbers: list[float]) -> str:
+    lengths = {len(text) for text in texts if text.isdecimal()}
+    if len(lengths) == 1 and all(text.isdecimal() for text in texts) and (known := DIGITS.get(lengths.pop())):
+        return known
+    if all(SERIAL_DAYS[0] <= number <= SERIAL_DAYS[1] for number in numbers):
+        return EXCEL
+    for factor in (1, 1_000, 1_000_000):
+        if all(SECONDS[0] <= number / factor <= SECONDS[1] for number in numbers):
+            return UNIX
+    return ""
+
+
+def _fits(values: list[Any], form: str) -> tuple[date, ...]:
+    """The dates, or nothing if one does not fit."""
+    with suppress(ValueError, OverflowError):
+        return tuple(read_day(value, form) for value in values)
+    return ()
+
+
+def date_problem(cell: Any, period: str, form: str | None) -> str:
+    """Why a date cannot be parsed, and what to do."""
+    text = str(cell).strip() if isinstance(cell, str | int) else ""
+    coarse = "month" if MONTH.fullmatch(text) else "year" if YEAR.fullmatch(text) else ""
+    if coarse and form is None and period not in COARSE[coarse]:
+        return too_coarse(coarse, period)
+    wanted = f"a date in the format {form}" if form else "a date in ISO 8601, such as 2024-05-31"
+    formats = [f"'{found}'" for found in fitting_formats(text) if found != form][:3]
+    advice = f"Set --date-format: {' or '.join(formats)}." if formats else "Correct it, or set --date-format."
+    return f"is not {wanted}. {advice}"

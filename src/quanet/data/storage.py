@@ -1,12 +1,15 @@
-"""Files in object storage: addresses such as ``s3://bucket/reviews/part-1.parquet``.
+"""Files in object storage, with addresses such as ``s3://bucket/reviews/part-1.parquet``, and why they cannot be read.
 
 pyarrow opens s3, gs, abfs and abfss; fsspec opens other schemes, such as memory. Credentials come from the environment,
 or are part of the address; messages and answers never show them. The file systems retry what fails for a moment.
 """
 
 import io
+import lzma
 import os
+import re
 import shutil
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,14 +20,113 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from quanet.data.addresses import AZURE, NATIVE, QUERY, scheme_of, without_credentials
-from quanet.data.read_problems import is_refused, read_problem
 from quanet.errors import InvalidData, MissingExtra, QuanetError
 
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+QUERY = re.compile(r"\?[\w.-]+=[^\s'\"#]*")  # unlike the ? of a pattern, a name and = follow
+IN_AN_ADDRESS = re.compile(rf"([A-Za-z][\w+.-]+://.*?){QUERY.pattern}")
+# A password may contain /, although it should be written %2F.
+USER = re.compile(r"([A-Za-z][\w+.-]+://)([^/\s]*|[^/\s:@]*:(?!\d+/)[^\s@]*)@")
+NATIVE = ("s3", "gs", "gcs", "abfs", "abfss")  # schemes that pyarrow opens itself
+AZURE = ("abfs", "abfss")
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # raised for truncated and invalid archives
+REFUSED = re.compile(
+    r"access.?denied|forbidden|\b40[13]\b|invalid_access_key|signature|unauthori[sz]ed|authenticat|credential|permission",
+    re.IGNORECASE,
+)
+UNREACHABLE = re.compile(r"network|curl|resolve|timed? ?out|connect|unavailable|slow_down|\b50[0234]\b", re.IGNORECASE)
+# What Google and Azure say around the reason: the steps before it, numbers of requests, the same again.
+NOISE = re.compile(
+    r"^.*(with a last message of|Azure Error:|\w+ExceptionE:) (\[\] )?"
+    r"|\. The request was not sent\b.*?message was"
+    r"|:? error_info=.*| Request ?Id:.*| See Azure::.*",
+    re.IGNORECASE,
+)
+REPEATED = re.compile(r"(.{20,}) (?=\1)")
+GOOGLE = "GOOGLE_APPLICATION_CREDENTIALS; gs://anonymous@bucket/key for public data"
+MICROSOFT = "AZURE_STORAGE_ACCOUNT_KEY, or az login"
+KEYS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    "gs": GOOGLE,
+    "gcs": GOOGLE,
+    "abfs": MICROSOFT,
+    "abfss": MICROSOFT,
+}
 CLOUDS = ("AWS_", "AZURE_", "CLOUD_STORAGE_", "GOOGLE_")  # environment variables that file systems read
 TAGS = ("ETag", "etag", "LastModified", "last_modified", "created")  # as fsspec calls them
 RETRY_SECONDS = 10  # of Google Cloud; the last wait may double it
 BUFFER = 2**22  # bytes that one request reads
+
+
+def is_address(file: str) -> bool:
+    """Whether a name is the address of a file that is not on this machine.
+
+    Examples
+    --------
+    >>> is_address("s3://bucket/a.csv"), is_address("file:///home/a.csv"), is_address("a.csv")
+    (True, False, False)
+    """
+    found = ADDRESS.match(file)
+    return found is not None and found[1].lower() != "file"
+
+
+def scheme_of(address: str) -> str:
+    """The scheme of an address, in lower case."""
+    return address.partition("://")[0].lower()
+
+
+def plain_name(file: str) -> str:
+    """The name of a local file in place of a ``file://`` address; other names as they are.
+
+    Examples
+    --------
+    >>> plain_name("file:///home/my%20data/a.csv")
+    '/home/my data/a.csv'
+    """
+    if not file.lower().startswith("file://"):
+        return file
+    return unquote(file[len("file://") :].removeprefix("localhost"))
+
+
+def without_credentials(text: str) -> str:
+    """The same text, in which addresses have no user, password or query.
+
+    Examples
+    --------
+    >>> without_credentials("s3://key:secret@bucket/a.csv?session_token=xyz cannot be read")
+    's3://bucket/a.csv cannot be read'
+    """
+    return IN_AN_ADDRESS.sub(r"\1", USER.sub(_user, text)) if "://" in text else text
+
+
+def _user(found: "re.Match[str]") -> str:
+    container = found[2].partition(":")[0] if found[1].lower().rstrip(":/") in AZURE else ""
+    return f"{found[1]}{container}@" if container else found[1]
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether credentials are missing, wrong or not sufficient."""
+    return isinstance(error, PermissionError) or REFUSED.search(str(error)) is not None
+
+
+def read_problem(file: str, error: BaseException) -> str:
+    """Why a file cannot be read, and how to fix it: one line that continues its name."""
+    scheme = scheme_of(file)
+    full = without_credentials(" ".join(str(getattr(error, "strerror", None) or error).split()))
+    reason = REPEATED.sub("", NOISE.sub("", full)).rstrip(".")
+    if not is_address(file):
+        return f"cannot be read: {reason}."
+    if "parse URI" in reason:
+        return "is not a valid address. Write / and @ in a password as %2F and %40, or set it in the environment."
+    if "Protocol not known" in reason:
+        return "has an unknown scheme. Choose from file, s3, gs, abfs and those that fsspec knows."
+    if is_refused(error):
+        keys = f" ({KEYS[scheme]})" if scheme in KEYS else ""
+        return f"cannot be read: no permission. Check the credentials{keys} and what they allow: {reason}."
+    if UNREACHABLE.search(full):
+        endpoint = " and AWS_ENDPOINT_URL" if scheme == "s3" else ""
+        return f"cannot be reached. Check the network{endpoint} ({reason})."
+    return f"cannot be read: {reason}."
 
 
 class Stamp(NamedTuple):

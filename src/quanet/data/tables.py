@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quanet.arrays import FloatArray, LabelArray
-from quanet.data.columns import as_number, check_columns, is_missing
+from quanet.data.columns import UNCLEAR, as_number, check_columns, comma_style, is_missing, read_number
 from quanet.data.dataset import Dataset
-from quanet.data.decimals import UNCLEAR, comma_style, read_number
 from quanet.data.encodings import AUTO
 from quanet.data.file_names import check_kind, split_address
 from quanet.data.streams import TableSource

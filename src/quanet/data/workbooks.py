@@ -1,6 +1,6 @@
 """Sheets of Excel workbooks: read one row at a time, written as a table. An empty cell is None.
 
-openpyxl streams the cells.
+openpyxl streams the cells. What it would show as empty is found first: merged cells, formulas without a saved value.
 """
 
 import io
@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from quanet.data.columns import cell_name, nearest_first
-from quanet.data.records import PEEKED_ROWS, Cells, PickColumns, cell_or_none
-from quanet.data.workbook_checks import check_cells
+from quanet.data.columns import PEEKED_ROWS, Cells, PickColumns, cell_name, cell_or_none, nearest_first
 from quanet.errors import EmptyFile, InvalidData, InvalidSetting, MissingExtra
 
 if TYPE_CHECKING:
@@ -29,6 +27,15 @@ MAX_SHEET = 2**20  # rows
 TOO_BIG = 2**53  # larger whole numbers lose digits in Excel, and infinity is no number there
 
 Opened = tuple[str, list[str], PickColumns, Any, Callable[[], int]]
+CHUNK = 2**18  # bytes of XML searched at a time
+MAX_TAG = 2**16  # bytes kept from the chunk before, so that a cell cut in two is found
+MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*ref="([^"]+)"')
+# A cell with a formula and without a value. A formula that gives an empty text has the type "str".
+UNSAVED = re.compile(
+    rb"<(?:\w+:)?c\s(?![^>]*t=\"str\")[^>]*\br=\"([A-Z]+[0-9]+)\"[^>]*>"
+    rb"<(?:\w+:)?f(?:\s[^>]*)?(?:/>|>[^<]*</(?:\w+:)?f>)(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v></(?:\w+:)?v>)?</(?:\w+:)?c>"
+)
+RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
 def sheet_rows(path: Path, part: str) -> Opened:
@@ -234,3 +241,43 @@ def _plain(value: Any) -> Any:
         return value if abs(value) <= TOO_BIG else str(value)
     aware = isinstance(value, datetime) and value.tzinfo is not None
     return value if isinstance(value, date) and not aware else str(value)
+
+
+def check_cells(path: Path, name: str, title: str) -> None:
+    """Raise `InvalidData` if the sheet has merged cells, or formulas without saved values."""
+    merged: list[str] = []
+    unsaved: list[str] = []
+    with zipfile.ZipFile(path) as archive:
+        kept = b""
+        with archive.open(_member(archive, title)) as file:
+            while content := file.read(CHUNK):
+                content = kept + content
+                end = max(0, len(content) - MAX_TAG)
+                for found, pattern in ((merged, MERGED), (unsaved, UNSAVED)):
+                    found += [match[1].decode() for match in pattern.finditer(content)]
+                kept = content[end:]
+    # What is in the part that was kept is found twice.
+    merged, unsaved = list(dict.fromkeys(merged)), list(dict.fromkeys(unsaved))
+    if merged:
+        raise InvalidData(
+            f"{name} has merged cells ({_some(merged)}): all but the first cell of each are empty. "
+            "Unmerge them in Excel and fill in every cell."
+        )
+    if unsaved:
+        raise InvalidData(
+            f"{name} has formulas without saved values ({_some(unsaved)}). Open it in Excel or LibreOffice and save "
+            "it, or replace the formulas with their values."
+        )
+
+
+def _some(references: list[str]) -> str:
+    return ", ".join(references[:2]) + (f" and {len(references) - 2:,} more" if len(references) > 2 else "")
+
+
+def _member(archive: zipfile.ZipFile, title: str) -> str:
+    """The name of a sheet's file in the archive."""
+    book = ET.fromstring(archive.read("xl/workbook.xml"))
+    key = next(one.get(RELATION) for one in book.iter() if one.tag.endswith("}sheet") and one.get("name") == title)
+    links = ET.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    target = next(str(link.get("Target")) for link in links if link.get("Id") == key)
+    return target.lstrip("/") if target.startswith("/") else f"xl/{target}"

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from quanet.data.date_formats import detect_formats, fitting_formats
-from quanet.data.periods import ISO, MONTH, YEAR, Key, first_day, period_of
+from quanet.data.periods import ISO, MONTH, YEAR, Key, detect_formats, first_day, fitting_formats, period_of
 from quanet.data.streams import TableSource
 from quanet.workflows.check_texts import SHOWN, Found
 
@@ -29,7 +28,7 @@ class DateCheck:
     Attributes
     ----------
     column : its name.
-    form : their format; "ISO 8601", or one of `quanet.data.date_formats`; empty if it is unclear.
+    form : their format; "ISO 8601", or one of `quanet.data.periods`; empty if it is unclear.
     choices : formats that fit, if it is unclear which one.
     period : of `sizes`: day, week, month, quarter or year.
     sizes : rows by period, in order of time.

@@ -11,12 +11,10 @@ from quanet.corpus.batch_reader import BatchReader, ReadingWork
 from quanet.corpus.grouped_inputs import reading_of
 from quanet.corpus.model_inputs import ModelFiles, choose_inputs
 from quanet.corpus.reading import BlockNames, collect, find_commas, find_forms
-from quanet.data.arrow_cells import cells_of
-from quanet.data.columns import ClassNames, check_columns
-from quanet.data.decimals import comma_styles, report_style
+from quanet.data.arrow_tables import cells_of
+from quanet.data.columns import PEEKED_ROWS, ClassNames, check_columns, comma_styles, report_style
 from quanet.data.periods import check_date_format, parse_key
-from quanet.data.records import PEEKED_ROWS
-from quanet.data.table_chunks import MAX_ROWS
+from quanet.data.table_files import MAX_ROWS
 from quanet.errors import Detected, InvalidData
 from quanet.parameters import check_level
 from quanet.persist.load import facts_of

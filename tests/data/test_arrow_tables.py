@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quanet.data.arrow_cells import cells_of, column_cells
-from quanet.data.records import cell_or_none
+from quanet.data.arrow_tables import cells_of, column_cells
+from quanet.data.columns import cell_or_none
 from quanet.data.streams import TableSource
 from quanet.errors import InvalidData
 
@@ -77,7 +77,7 @@ def test_dates_that_python_does_not_have_are_named():
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 @pytest.mark.parametrize("group", [3, 1000])
 def test_chunks_of_parquet_end_where_those_of_csv_do(kind, group, tmp_path, monkeypatch):
-    monkeypatch.setattr("quanet.data.table_chunks.MAX_CHARACTERS", 500)
+    monkeypatch.setattr("quanet.data.table_files.MAX_CHARACTERS", 500)
     rng = np.random.default_rng(0)
     texts = ["é" * length for length in rng.choice([0, 1, 20, 300, 700], 100)]
     table = pa.table({"text": pa.array(texts).cast(kind)})
