@@ -6,9 +6,10 @@ from quanet.catalogue.listing import list_methods as list_methods
 from quanet.classifiers.calibration import calibrate as calibrate
 from quanet.classifiers.stacking import StackedClassifier as StackedClassifier
 from quanet.classifiers.text import TextClassifier as TextClassifier
+from quanet.data.columns import normalize_labels as normalize_labels
 from quanet.data.dataset import Dataset as Dataset
+from quanet.data.dataset import read_table as read_table
 from quanet.data.instances import Inputs as Inputs
-from quanet.data.label_spellings import normalize_labels as normalize_labels
 from quanet.data.lequa import BagFiles as BagFiles
 from quanet.data.loading import TrainTest as TrainTest
 from quanet.data.loading import fetch_dataset as fetch_dataset
@@ -17,7 +18,6 @@ from quanet.data.loading import load_dataset as load_dataset
 from quanet.data.reviews import movie_reviews as movie_reviews
 from quanet.data.synthetic import Gaussians as Gaussians
 from quanet.data.synthetic import WordBags as WordBags
-from quanet.data.tables import read_table as read_table
 from quanet.errors import QuanetError as QuanetError
 from quanet.errors import QuanetWarning as QuanetWarning
 from quanet.evaluation.accuracy import ExpectedAccuracy as ExpectedAccuracy

@@ -16,10 +16,10 @@ from quanet.arrays import FloatArray, IntArray, LabelArray, check_not_empty
 from quanet.bags import Bags
 from quanet.classifiers.cross_fitting import check_labels, without_single
 from quanet.classifiers.folds import is_number
+from quanet.data.columns import describe_variants
 from quanet.data.copies import content_hashes
 from quanet.data.duplicates import canonical_order, hash_instances, take_instances
 from quanet.data.instances import Inputs, posterior_columns
-from quanet.data.label_spellings import describe_variants
 from quanet.drift.scale import DriftScale, check_groups, is_wanted, learn_scale
 from quanet.errors import InvalidData, QuanetWarning
 from quanet.held_out import HeldOut, shrinkage_of, warn_of_shrinkage

@@ -18,14 +18,16 @@ from quanet.data.columns import (
     ClassNames,
     as_labels,
     as_labels_written,
+    describe_variants,
     label_name,
+    label_variants,
     match_labels,
+    normalize_labels,
     numbers_of,
     parse_names,
     read_number,
 )
 from quanet.data.instances import InputColumns
-from quanet.data.label_spellings import describe_variants, label_variants, normalize_labels
 from quanet.data.streams import TableSource
 from quanet.errors import Detected, InvalidData, InvalidSetting, QuanetWarning
 from quanet.workflows.labelled import read_pool

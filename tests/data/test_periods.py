@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quanet.data.columns import numbers_of, numeric_columns, weights_of
+from quanet.data.dataset import read_table
 from quanet.data.periods import (
     FORMATS,
     Groups,
@@ -27,7 +28,6 @@ from quanet.data.periods import (
     read_day,
 )
 from quanet.data.streams import TableSource
-from quanet.data.tables import read_table
 from quanet.errors import Detected, InvalidData, InvalidSetting
 from quanet.evaluation.monitor import number_of
 

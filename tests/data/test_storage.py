@@ -7,10 +7,10 @@ import re
 import pandas as pd
 import pytest
 
+from quanet.data.dataset import read_table
 from quanet.data.file_names import identity_of, resolve, split_address
 from quanet.data.storage import StoredFile, is_address, plain_name, read_problem, without_credentials
 from quanet.data.streams import TableSource, partitions_of
-from quanet.data.tables import read_table
 from quanet.errors import BadFile, InvalidData, MissingExtra
 from tests.data.object_store import serving_objects, serving_objects_elsewhere
 

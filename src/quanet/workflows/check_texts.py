@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quanet.arrays import IntArray
-from quanet.data.columns import as_number
+from quanet.data.columns import as_number, label_key
 from quanet.data.duplicates import hash_texts, normalize_text
-from quanet.data.label_spellings import label_key
 from quanet.data.languages import guess_language
 from quanet.data.streams import TableSource
 

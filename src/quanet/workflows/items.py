@@ -9,7 +9,7 @@ import numpy as np
 from quanet.corpus.reading import in_threads
 from quanet.data.columns import cell_name, label_name, nearest_first
 from quanet.data.file_names import STDIN
-from quanet.data.row_writers import write_chunks
+from quanet.data.table_files import write_chunks
 from quanet.errors import InvalidSetting
 from quanet.uncertainty.adjusted_posteriors import AdjustedPosteriors
 

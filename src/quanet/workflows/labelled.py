@@ -16,15 +16,18 @@ from quanet.data.columns import (
     as_labels,
     as_labels_written,
     check_columns,
+    describe_variants,
     find_label,
     find_text,
     label_name,
     label_names,
+    label_variants,
+    normalize_labels,
     numeric_columns,
+    spellings,
 )
 from quanet.data.duplicates import find_distinct
 from quanet.data.instances import InputColumns, posterior_columns
-from quanet.data.label_spellings import describe_variants, label_variants, normalize_labels, spellings
 from quanet.data.periods import Groups, Key
 from quanet.data.streams import TableSource
 from quanet.errors import Detected, InvalidData, QuanetWarning
