@@ -3,23 +3,24 @@
 import gzip
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import types
 
 from quanet.data.columns import Cells, cell_or_none
 from quanet.errors import InvalidData
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 BATCH = 8192  # rows read at once
 
 
 def cells_of(
-    table: "pa.Table | pa.RecordBatch", columns: Sequence[str] | None = None, *, start: int = 0, name: str = "The table"
-) -> "pd.DataFrame":
+    table: pa.Table | pa.RecordBatch, columns: Sequence[str] | None = None, *, start: int = 0, name: str = "The table"
+) -> pd.DataFrame:
     """The cells of an Arrow table or record batch, as `TableSource.chunks` yields them. An empty cell is None.
 
     Parameters
@@ -35,8 +36,6 @@ def cells_of(
     >>> cells_of(pa.table({"text": ["good", ""], "stars": [5, None]})).to_numpy().tolist()
     [['good', 5], [None, None]]
     """
-    import pandas as pd
-
     wanted = list(table.schema.names if columns is None else columns)
     index = pd.RangeIndex(start, start + table.num_rows)
     cells = {column: column_cells(table.column(column), column, name) for column in wanted}
@@ -48,8 +47,6 @@ def column_cells(column: Any, title: str, name: str) -> Any:
 
     Raises `InvalidData` if Python cannot represent one, such as the year 10000.
     """
-    import pyarrow as pa
-
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks != 1:
             parts = [column_cells(chunk, title, name) for chunk in column.chunks]
@@ -65,8 +62,6 @@ def column_cells(column: Any, title: str, name: str) -> Any:
 
 
 def _cells(column: Any) -> Any:
-    from pyarrow import types
-
     kind = column.type
     if types.is_null(kind):
         return np.full(len(column), None, dtype=object)
@@ -89,9 +84,6 @@ def _cells(column: Any) -> Any:
 
 def _without_empty(texts: Any) -> Any:
     """Texts with null in place of an empty one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     empty = pc.equal(pc.binary_length(texts), 0)
     return pc.if_else(empty, pa.scalar(None, texts.type), texts) if pc.any(empty).as_py() else texts
 
@@ -127,9 +119,6 @@ class ParquetTable:
     """
 
     def __init__(self, name: str, stream: Any, raw: Any) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         if not stream.seekable() or isinstance(stream, gzip.GzipFile):
             stream = io.BytesIO(stream.read())
         try:
@@ -144,7 +133,7 @@ class ParquetTable:
         self._size = stream.seek(0, io.SEEK_END) if stream is raw else 0
         self._done = 0
 
-    def batches(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator["pa.RecordBatch"]:
+    def batches(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
         """Batches with these columns, in this order; of some row groups, or of all."""
         wanted = list(columns)
         for column in wanted:

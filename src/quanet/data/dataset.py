@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.data.columns import UNCLEAR, as_number, check_columns, comma_style, is_missing, read_number
@@ -16,9 +17,6 @@ from quanet.data.streams import TableSource
 from quanet.errors import InvalidData
 from quanet.parameters import between
 from quanet.simplex import classes_of, encode, prevalence_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +119,7 @@ def _length(X: Any) -> int:
 
 def read_table(
     path: str | Path, *, columns: Sequence[str] | None = None, encoding: str = AUTO, delimiter: str = AUTO
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     r"""Read a table: CSV, TSV, JSON, JSON lines, Parquet; a sheet of a workbook; a table or query of a database.
 
     Endings are .csv, .tsv, .json, .jsonl (.ndjson) and .parquet, also compressed (.gz, .bz2, .xz, .zst); .xlsx (.xlsm)
@@ -154,8 +152,6 @@ def read_table(
     >>> table["text"].tolist(), table["stars"].tolist()
     (['Good film', 'Weak plot'], [4.5, nan])
     """
-    import pandas as pd
-
     file, _ = split_address(str(path))
     kind = check_kind(file)
     source = TableSource([str(path)], encoding=encoding, delimiter=delimiter)
@@ -166,8 +162,6 @@ def read_table(
 
 def _typed(cells: "pd.Series[Any]", *, untyped: bool) -> "pd.Series[Any]":
     """A column as numbers or booleans if all its cells are, else unchanged."""
-    import pandas as pd
-
     present = [cell for cell in cells if not (is_missing(cell) if untyped else cell is None)]
     if untyped and present and set(present) <= {"True", "False"} and len(present) == len(cells):
         return cells == "True"
@@ -216,7 +210,7 @@ def read_dataset(
     return Dataset(texts, _full(table, label, path), Path(path).name, _dates(table, date))
 
 
-def _full(table: "pd.DataFrame", column: str, path: str | Path) -> LabelArray:
+def _full(table: pd.DataFrame, column: str, path: str | Path) -> LabelArray:
     """A column. Raises `InvalidData` if a cell is empty."""
     missing = table[column].isna().to_numpy()
     if missing.any():
@@ -227,7 +221,7 @@ def _full(table: "pd.DataFrame", column: str, path: str | Path) -> LabelArray:
     return table[column].to_numpy()
 
 
-def _numbers(table: "pd.DataFrame", features: list[str], path: str | Path) -> FloatArray:
+def _numbers(table: pd.DataFrame, features: list[str], path: str | Path) -> FloatArray:
     words = [name for name in features if table[name].dtype.kind not in "biuf"]
     if words or not features:
         found = f"column {words[0]!r} is not numeric" if words else "its only column is the label"
@@ -239,5 +233,5 @@ def _numbers(table: "pd.DataFrame", features: list[str], path: str | Path) -> Fl
     return table[features].to_numpy(float)
 
 
-def _dates(table: "pd.DataFrame", column: str) -> LabelArray | None:
+def _dates(table: pd.DataFrame, column: str) -> LabelArray | None:
     return table[column].astype(str).to_numpy(dtype=object).astype(str) if column in table.columns else None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.bags import Bags
@@ -215,8 +216,6 @@ def check_zip(path: Path) -> None:
 
 def parse_instances(content: bytes, *, source: str) -> tuple[Any, IntArray | None]:
     """The instances and, if present, the labels of a file. Its header determines whether they are texts or vectors."""
-    import pandas as pd
-
     try:
         table = pd.read_csv(io.BytesIO(content), keep_default_na=False)  # "NA" may be a text, and no number is missing
         table.columns = table.columns.str.strip().str.lower()
@@ -268,8 +267,6 @@ def _bags(files: Files, part: str) -> BagFiles | None:
 
 def _prevalences(content: bytes, source: str) -> tuple[IntArray, FloatArray]:
     """The numbers of the bags and their prevalences, normalized to sum to 1."""
-    import pandas as pd
-
     try:
         table = pd.read_csv(io.BytesIO(content), skipinitialspace=True)
         ids, values = table["id"].to_numpy(np.intp), table.drop(columns="id").to_numpy(float)

@@ -9,8 +9,10 @@ from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
+
+import pandas as pd
 
 from quanet.data.columns import PEEKED_ROWS, Cells, check_columns, comma_styles, report_style
 from quanet.data.csv_files import check_delimiter
@@ -32,9 +34,6 @@ from quanet.data.table_files import (
     table_chunks,
 )
 from quanet.errors import BadFile, Detected, EmptyFile, InvalidData, QuanetWarning
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PARTITION_ROWS = 100_000  # in a partition, unless a row group has more
 
@@ -132,7 +131,7 @@ class TableSource:
         current = self._current.position if self._current and STDIN not in self.files else 0
         return self._done + current
 
-    def peek(self) -> "pd.DataFrame":
+    def peek(self) -> pd.DataFrame:
         """The first rows of the first table, with all its columns."""
         rows, first, _ = self._peeked()
         return frame_of(rows.columns, first)
@@ -150,7 +149,7 @@ class TableSource:
             report_style(self.name, column, style, example)
         return style
 
-    def _first_chunk(self) -> "pd.DataFrame":
+    def _first_chunk(self) -> pd.DataFrame:
         """The first rows of the first table: more than `peek` has, unless they can be read only once."""
         first = self.peek()
         if len(first) < PEEKED_ROWS or self.files[0] == STDIN:
@@ -181,7 +180,7 @@ class TableSource:
                 self._headers[file] = header
         return [self._headers[file] for file in self.files if file in self._headers]
 
-    def chunks(self, columns: Sequence[str], *, rows: int = MAX_ROWS) -> Iterator["pd.DataFrame"]:
+    def chunks(self, columns: Sequence[str], *, rows: int = MAX_ROWS) -> Iterator[pd.DataFrame]:
         """The rows with these columns, chunk by chunk. The index counts rows over all files, from 0."""
         wanted = list(dict.fromkeys(columns))
         self.check(wanted)
@@ -201,10 +200,8 @@ class TableSource:
         if not self.rows:
             raise InvalidData(f"{self.name} has no rows.")
 
-    def read(self, columns: Sequence[str]) -> "pd.DataFrame":
+    def read(self, columns: Sequence[str]) -> pd.DataFrame:
         """All rows, with these columns."""
-        import pandas as pd
-
         return pd.concat(list(self.chunks(columns)))
 
     def place(self, row: int) -> str:
@@ -281,7 +278,7 @@ class TableSource:
             if file != STDIN:
                 rows.close()
 
-    def _file_chunks(self, file: str, wanted: list[str], most: int) -> Iterator["pd.DataFrame"]:
+    def _file_chunks(self, file: str, wanted: list[str], most: int) -> Iterator[pd.DataFrame]:
         if file == STDIN and self.files[0] == STDIN:  # a pipe can be read only once
             self._current, first, others = self._peeked()
             places = [self._current.columns.index(column) for column in wanted]
@@ -296,7 +293,7 @@ class TableSource:
             yield from table_chunks(self._current, wanted, rows=most, start=self.rows)
         check_unchanged(file, self.stamps[file])
 
-    def _sound_chunks(self, file: str, wanted: list[str], most: int) -> Iterator["pd.DataFrame"]:
+    def _sound_chunks(self, file: str, wanted: list[str], most: int) -> Iterator[pd.DataFrame]:
         """Chunks of the partitions that can be read to their end: each is read twice, so that none counts in part."""
         for part in file_partitions(file, self.stamps[file], self._headers.get(file)):
             if part.id in self.bad_partitions:
@@ -345,7 +342,7 @@ class Partition:
 
     def chunks(
         self, columns: Sequence[str], *, encoding: str = AUTO, delimiter: str = AUTO, rows: int = MAX_ROWS
-    ) -> Iterator["pd.DataFrame"]:
+    ) -> Iterator[pd.DataFrame]:
         """The rows with these columns, as `TableSource.chunks` yields them. The index counts rows of the file, from 0.
 
         Raises `BadFile` if the file cannot be read, lacks a column, or has changed since it was listed.

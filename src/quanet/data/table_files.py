@@ -17,9 +17,14 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import types
 
 from quanet.data.arrow_tables import ParquetTable, cells_of, places_of
 from quanet.data.columns import Cells, PickColumns, check_columns
@@ -42,10 +47,6 @@ from quanet.data.storage import READ_ERRORS, Stamp, StoredFile, is_address, read
 from quanet.data.workbooks import check_excel, sheet_rows, to_workbook
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.files import as_utf8, json_ready, replacing
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 REQUESTS = 16  # at the same time, for files in object storage
 MAX_ROWS = 20_000  # in a chunk
@@ -162,8 +163,6 @@ def _checked_kind(path: Path | StoredFile, part: str) -> str:
 
 def _decompressed(raw: Any, suffix: str) -> IO[bytes]:
     if suffix == ".zst":
-        import pyarrow as pa
-
         return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"))
     opener: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(suffix)
     return raw if opener is None else opener(raw, "rb")
@@ -278,8 +277,6 @@ def check_header(header: Header, first: dict[str, Header], columns: Sequence[str
 
 def _family(kind: Any) -> str | None:
     """Which types fit together; None fits with all."""
-    from pyarrow import types
-
     if types.is_dictionary(kind):
         return _family(kind.value_type)
     if types.is_null(kind):
@@ -307,7 +304,7 @@ def table_chunks(
     rows: int = MAX_ROWS,
     start: int = 0,
     groups: Sequence[int] | None = None,
-) -> Iterator["pd.DataFrame"]:
+) -> Iterator[pd.DataFrame]:
     """Frames with these columns.
 
     Parameters
@@ -329,7 +326,7 @@ def table_chunks(
 
 def row_chunks(
     cells: Iterator[Cells], columns: Sequence[str], *, rows: int = MAX_ROWS, start: int = 0
-) -> Iterator["pd.DataFrame"]:
+) -> Iterator[pd.DataFrame]:
     """Rows of cells as frames of at most so many rows."""
     for part in _parts(cells, rows):
         yield frame_of(columns, part, start=start)
@@ -341,8 +338,6 @@ def guarded(name: str, parts: Iterable[Any], number: int = 0) -> Iterator[Any]:
 
     `number` is the number of rows before them.
     """
-    import pyarrow as pa
-
     try:
         for part in parts:
             number += part.num_rows if isinstance(part, pa.RecordBatch) else 1
@@ -354,10 +349,8 @@ def guarded(name: str, parts: Iterable[Any], number: int = 0) -> Iterator[Any]:
         raise InvalidData(f"{name} cannot be read after row {number}: {reason}. Is it truncated?") from error
 
 
-def frame_of(columns: Sequence[str], rows: Sequence[Cells], *, start: int = 0) -> "pd.DataFrame":
+def frame_of(columns: Sequence[str], rows: Sequence[Cells], *, start: int = 0) -> pd.DataFrame:
     """Rows of cells as a frame."""
-    import pandas as pd
-
     cells: Any = zip(*rows, strict=True) if rows else ([] for _ in columns)
     index = pd.RangeIndex(start, start + len(rows))
     return pd.DataFrame(
@@ -382,8 +375,6 @@ def _parts(cells: Iterator[Cells], most: int) -> Iterator[list[Cells]]:
 
 def _cut(batches: Iterator[Any], columns: Sequence[str], most: int) -> Iterator[Any]:
     """Arrow tables that end where `_parts` ends its parts, regardless of the batches."""
-    import pyarrow as pa
-
     waiting: list[Any] = []
     rows = characters = 0
     for batch in batches:
@@ -412,9 +403,6 @@ def _characters(batch: Any, columns: Sequence[str]) -> Any:
 
 
 def _lengths(column: Any) -> Any:
-    import pyarrow.compute as pc
-    from pyarrow import types
-
     if types.is_dictionary(column.type):
         found = np.append(_lengths(column.dictionary), 0)
         return found[places_of(column)]
@@ -434,7 +422,7 @@ def check_rows_file(path: Path) -> None:
         check_excel()
 
 
-def write_chunks(path: Path, chunks: Iterable["pd.DataFrame"]) -> int:
+def write_chunks(path: Path, chunks: Iterable[pd.DataFrame]) -> int:
     """Write data frames with the same columns to one file, which appears when it is complete; return their rows."""
     check_rows_file(path)
     write = dict(zip(ENDINGS, (_write_csv, _write_json_lines, _write_parquet, _write_excel), strict=True))
@@ -445,7 +433,7 @@ def write_chunks(path: Path, chunks: Iterable["pd.DataFrame"]) -> int:
         raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}. Choose another file.") from None
 
 
-def _write_csv(file: IO[bytes], chunks: Iterable["pd.DataFrame"]) -> int:
+def _write_csv(file: IO[bytes], chunks: Iterable[pd.DataFrame]) -> int:
     rows = 0
     for chunk in chunks:
         file.write(as_utf8(chunk.to_csv(index=False, header=rows == 0, float_format="%.6g")))
@@ -453,7 +441,7 @@ def _write_csv(file: IO[bytes], chunks: Iterable["pd.DataFrame"]) -> int:
     return rows
 
 
-def _write_json_lines(file: IO[bytes], chunks: Iterable["pd.DataFrame"]) -> int:
+def _write_json_lines(file: IO[bytes], chunks: Iterable[pd.DataFrame]) -> int:
     rows = 0
     for chunk in chunks:
         for values in zip(*(chunk[name].tolist() for name in chunk.columns), strict=True):
@@ -467,10 +455,7 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _write_parquet(file: IO[bytes], chunks: Iterable["pd.DataFrame"]) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _write_parquet(file: IO[bytes], chunks: Iterable[pd.DataFrame]) -> int:
     rows, writer = 0, None
     try:
         for chunk in chunks:
@@ -486,17 +471,13 @@ def _write_parquet(file: IO[bytes], chunks: Iterable["pd.DataFrame"]) -> int:
     return rows
 
 
-def _write_excel(file: IO[bytes], chunks: Iterable["pd.DataFrame"]) -> int:
-    import pandas as pd
-
+def _write_excel(file: IO[bytes], chunks: Iterable[pd.DataFrame]) -> int:
     table = pd.concat(list(chunks))
     file.write(to_workbook(table, "items"))
     return len(table)
 
 
-def _schema(chunk: "pd.DataFrame") -> Any:
+def _schema(chunk: pd.DataFrame) -> Any:
     """Types of the columns: numbers as they are, all else text; the first rows may all be empty."""
-    import pyarrow as pa
-
     kinds = {"i": pa.int64(), "f": pa.float64()}
     return pa.schema([(name, kinds.get(chunk[name].dtype.kind, pa.string())) for name in chunk.columns])
