@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 import quanet
 from quanet import CC, PACC, T50, TAC, UPP, Gaussians, WordBags
 from quanet.base import Quantifier
-from quanet.catalogue.listing import list_methods
+from quanet.lab.catalogue import list_methods
 
 POOL, TRAIN = 25_000, 5_000
 # How a method is made that needs more than a classifier; None: its cost is that of what it chooses.

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from quanet.data.registry import STAND_INS
-from quanet.experiments.bounds import bounds_of
-from quanet.experiments.store import read_all
+from quanet.lab.bounds import bounds_of
+from quanet.lab.store import read_all
 
 METRICS = ("ae", "rae", "kld")
 

@@ -5,7 +5,7 @@ python docs/make_reference.py
 
 from pathlib import Path
 
-from quanet.catalogue.listing import list_methods
+from quanet.lab.catalogue import list_methods
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "methods.md"

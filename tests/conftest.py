@@ -24,7 +24,7 @@ from quanet.drift.scale import without_drift
 settings.register_profile("quanet", deadline=None, derandomize=True, max_examples=15)
 settings.load_profile("quanet")
 
-ESTIMATES_ONLY = {"classifiers", "data", "experiments", "labels", "methods"}
+ESTIMATES_ONLY = {"classifiers", "data", "lab", "labels", "methods"}
 ESTIMATES_ONLY |= {"test_checkpoints.py", "test_lstm.py", "test_set_networks.py"}
 
 

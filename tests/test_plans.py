@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import quanet
-from quanet.experiments.plan_reader import read_plan
+from quanet.lab.plan import read_plan
 
 PLANS = Path(__file__).parents[1] / "benchmarks"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import quanet
-from quanet.catalogue.listing import listed_methods
+from quanet.lab.catalogue import listed_methods
 from quanet.methods.about import FAMILIES
 
 FOLDER = Path(__file__).parents[1] / "reference" / "api"  # ignored by git
@@ -24,12 +24,12 @@ GROUPS = {
         "quanet.labels",
     ),
     "Protocols": ("quanet.protocols",),
-    "Evaluation": ("quanet.evaluation", "quanet.experiments"),
+    "Evaluation": ("quanet.evaluation", "quanet.lab.store"),
     "Errors of estimates": ("quanet.metrics",),
     "Data": ("quanet.data",),
     "Models in folders": ("quanet.persist",),
     "Reports and figures": ("quanet.report",),
-    "The catalogue and the contract": ("quanet.catalogue", "quanet.testing"),
+    "The catalogue and the contract": ("quanet.lab.catalogue", "quanet.testing"),
     "Exceptions": ("quanet.errors",),
 }
 MODULES = {  # names outside `quanet` itself

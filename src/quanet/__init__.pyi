@@ -2,7 +2,6 @@
 
 from quanet.bags import Bags as Bags
 from quanet.base import Quantifier as Quantifier
-from quanet.catalogue.listing import list_methods as list_methods
 from quanet.classifiers.calibration import calibrate as calibrate
 from quanet.classifiers.stacking import StackedClassifier as StackedClassifier
 from quanet.classifiers.text import TextClassifier as TextClassifier
@@ -34,8 +33,9 @@ from quanet.evaluation.searches import GridSearchQ as GridSearchQ
 from quanet.evaluation.significance import friedman_test as friedman_test
 from quanet.evaluation.significance import paired_t_test as paired_t_test
 from quanet.evaluation.significance import wilcoxon_test as wilcoxon_test
-from quanet.experiments.store import read_cells as read_cells
 from quanet.held_out import HeldOut as HeldOut
+from quanet.lab.catalogue import list_methods as list_methods
+from quanet.lab.store import read_cells as read_cells
 from quanet.labels.judges import correct_rate as correct_rate
 from quanet.labels.label_plans import plan_labels as plan_labels
 from quanet.labels.refine import refine as refine

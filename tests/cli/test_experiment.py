@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from quanet.cli import console, experiment
-from quanet.experiments.store import Store, read_cells
+from quanet.lab.store import Store, read_cells
 from tests.cli.test_main import call
-from tests.experiments.conftest import PLAN, write_words
+from tests.lab.conftest import PLAN, write_words
 
 
 @pytest.fixture
@@ -158,6 +158,6 @@ def test_a_signal_ends_the_work_and_is_no_keyboard_interrupt(home, number, code)
 
 @pytest.mark.parametrize(("seconds", "said"), [(None, ""), (30, ", about 30 s left"), (600, ", about 10 min left")])
 def test_time_left_is_said_in_round_numbers(seconds, said):
-    from quanet.experiments.runner import Fact
+    from quanet.lab.runner import Fact
 
     assert experiment._time_left(Fact(None, 0.0, "", 1, 2, seconds)) == said

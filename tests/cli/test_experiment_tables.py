@@ -1,15 +1,14 @@
 import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
 import typer
 
-import quanet.experiments.bounds  # noqa: F401 - before its package is replaced
 from quanet.cli import experiment, main
 from quanet.cli.main import Commands
 from quanet.evaluation.evaluate import Cell
 from quanet.evaluation.limits import Limit, limits_to_json
+from quanet.lab import store
 from tests.made_cells import noisy_cells
 
 METHODS = ("CC", "EMQ", "QuaNet.paper", "Leaking")
@@ -21,15 +20,11 @@ def folder(monkeypatch, tmp_path):
     cells = noisy_cells(methods=METHODS)
     planned = dict.fromkeys(cells, "key")
     del cells[Cell("kindle-device", "EMQ", 2)]
-    store = ModuleType("quanet.experiments.store")
-    store.read_cells = lambda folder: cells
     datasets = {"imdb": {"stand_in": ""}, "kindle-device": {"stand_in": "stand-in for KINDLE"}}
-    manifest = ModuleType("quanet.experiments.manifest")
-    manifest.read_manifest = lambda folder: {"cells": planned, "datasets": datasets, "aside": ["Leaking"]}
-    manifest.asked_cells = lambda said: said["cells"]
-    monkeypatch.setitem(sys.modules, "quanet.experiments", ModuleType("quanet.experiments"))
-    monkeypatch.setitem(sys.modules, "quanet.experiments.store", store)
-    monkeypatch.setitem(sys.modules, "quanet.experiments.manifest", manifest)
+    manifest = {"cells": planned, "datasets": datasets, "aside": ["Leaking"]}
+    monkeypatch.setattr(store, "read_cells", lambda folder: cells)
+    monkeypatch.setattr(store, "read_manifest", lambda folder: manifest)
+    monkeypatch.setattr(store, "asked_cells", lambda said: said["cells"])
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
     app.command()(experiment.table)
     app.command()(experiment.figure)

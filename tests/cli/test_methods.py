@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from quanet.catalogue.listing import all_methods, describe_method
+from quanet.lab.catalogue import all_methods, describe_method
 from quanet.methods.about import FAMILIES
 
 

@@ -8,13 +8,13 @@ import pytest
 from quanet.corpus import ray_data
 from quanet.corpus.ray_data import run_ray
 from quanet.errors import EngineFailed, InvalidData, InvalidExperiment
-from quanet.experiments.parallel import Serial, engine_of
-from quanet.experiments.plan_reader import read_plan
-from quanet.experiments.runner import run
-from quanet.experiments.store import read_cells
+from quanet.lab.parallel import Serial, engine_of
+from quanet.lab.plan import read_plan
+from quanet.lab.runner import run
+from quanet.lab.store import read_cells
 from tests.corpus.conftest import LAYOUTS, check_how_to, digits, local_digits
 from tests.corpus.killing import KillOnce, refuse
-from tests.experiments.conftest import ONE_CLASSIFIER, write_words
+from tests.lab.conftest import ONE_CLASSIFIER, write_words
 
 # Found, not imported, which every process that collects tests would do.
 pytestmark = [

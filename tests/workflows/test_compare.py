@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from quanet import EMQ, Gaussians, WordBags
-from quanet.catalogue.listing import all_methods
 from quanet.errors import InvalidData, InvalidSetting, MissingExtra
 from quanet.evaluation.evaluate import Results
 from quanet.evaluation.significance import paired_t_test
+from quanet.lab.catalogue import all_methods
 from quanet.workflows import method_choice
 from quanet.workflows.compare import MethodOutcome, rank_methods, run_methods, share_classifier
 from quanet.workflows.drawing import Drawing, draw_bags

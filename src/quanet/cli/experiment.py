@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quanet.evaluation.evaluate import Cell, CellOutcome
-    from quanet.experiments.runner import Fact
+    from quanet.lab.runner import Fact
 
 app = typer.Typer(
     name="experiment", help="Run experiments defined in a plan file, and show their results.", no_args_is_help=True
@@ -64,10 +64,10 @@ def run(
 
     Example: quanet experiment run benchmarks/paper.toml --only dataset=imdb,run=0
     """
-    from quanet.experiments.parallel import engine_of
-    from quanet.experiments.plan_reader import read_plan
-    from quanet.experiments.runner import Selection
-    from quanet.experiments.runner import run as run_cells
+    from quanet.lab.parallel import engine_of
+    from quanet.lab.plan import read_plan
+    from quanet.lab.runner import Selection
+    from quanet.lab.runner import run as run_cells
 
     checked = read_plan(plan)
     chosen = Selection.parse(only, checked)
@@ -94,7 +94,7 @@ def show(folder: Folder) -> None:
 
     Example: quanet experiment show paper
     """
-    from quanet.experiments.runner import state_of
+    from quanet.lab.runner import state_of
     from quanet.report.experiment_progress import summarize_progress
 
     with warnings_as_lines():
@@ -111,7 +111,7 @@ def pack(
 
     Example: quanet experiment pack paper -o benchmarks/results/paper
     """
-    from quanet.experiments.pack import pack as write_packed
+    from quanet.lab.store import pack as write_packed
 
     sizes = [file.stat().st_size for file in write_packed(folder, output)]
     typer.echo(f"{len(sizes)} files, {sum(sizes) / 1e6:.2f} MB, the largest {max(sizes) / 1e6:.2f} MB: {output}")
@@ -176,8 +176,8 @@ def figure(
     Example: quanet experiment figure results/paper --kind estimates -o estimates.svg
     """
     from quanet.evaluation.limits import read_limits
-    from quanet.experiments.bounds import bounds_of
     from quanet.files import check_writable
+    from quanet.lab.bounds import bounds_of
     from quanet.report.charts import check_suffix, save_figure
     from quanet.report.charts.experiment_figures import experiment_figure
 
@@ -209,8 +209,7 @@ class _Experiment(NamedTuple):
 
 
 def _read(folder: Path, aside: list[str] | None) -> _Experiment:
-    from quanet.experiments.manifest import asked_cells, read_manifest
-    from quanet.experiments.store import read_cells
+    from quanet.lab.store import asked_cells, read_cells, read_manifest
 
     manifest = read_manifest(folder)
     datasets = manifest.get("datasets", {}).items()

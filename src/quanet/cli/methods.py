@@ -29,8 +29,8 @@ def methods(
 
     quanet methods emq
     """
-    from quanet.catalogue.listing import describe_method
     from quanet.errors import InvalidSetting
+    from quanet.lab.catalogue import describe_method
 
     if name is not None:
         try:
@@ -50,7 +50,7 @@ def methods(
 def _chosen(classes: int | None, family: str | None) -> list[dict[str, str]]:
     from dataclasses import asdict
 
-    from quanet.catalogue.listing import listed_methods
+    from quanet.lab.catalogue import listed_methods
     from quanet.methods.about import FAMILIES
 
     if family is not None and family.lower() not in FAMILIES:

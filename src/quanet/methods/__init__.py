@@ -1,1 +1,1 @@
-"""The quantification methods, one family a file; `quanet.catalogue` lists them all."""
+"""The quantification methods, one family a file; `quanet.lab.catalogue` lists them all."""

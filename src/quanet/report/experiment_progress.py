@@ -1,7 +1,7 @@
 """The progress of an experiment: which cells are done, missing or failed."""
 
 from quanet.evaluation.findings import Finding
-from quanet.experiments.runner import ExperimentState
+from quanet.lab.runner import ExperimentState
 from quanet.report.summary import Column, Section, Summary, Table, TableEntry
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 import quanet
 from quanet.base import Quantifier
-from quanet.catalogue.build import make, prepare
 from quanet.data.columns import ClassNames
 from quanet.data.duplicates import RowOrder, hash_training_texts
 from quanet.data.instances import InputColumns
 from quanet.drift.scale import root_mean_square
 from quanet.errors import InvalidPart, brief
+from quanet.lab.build import make, prepare
 from quanet.persist.save import save
 from quanet.workflows.expected_errors import HeldOutErrors, explain_poor, held_out_errors
 from quanet.workflows.labelled import Labelled

@@ -6,9 +6,9 @@ from typing import Any
 
 import quanet
 from quanet.arrays import LabelArray
-from quanet.catalogue.listing import all_methods, find_method
 from quanet.classifiers.text import is_text
 from quanet.errors import InvalidSetting, MissingExtra
+from quanet.lab.catalogue import all_methods, find_method
 
 SETS = ("quick", "all")
 SEARCH = "AutoQuantifier"  # compares the other methods itself

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from quanet.catalogue.listing import listed_methods
 from quanet.data.csv_files import check_delimiter
 from quanet.data.encodings import check_encoding
 from quanet.data.periods import parse_key
 from quanet.errors import InvalidSetting, nearest
+from quanet.lab.catalogue import listed_methods
 from quanet.parameters import check_level
 from quanet.serve.web.api_models import MAX_ID
 from quanet.serve.web.file_titles import CONTROL, clean_title

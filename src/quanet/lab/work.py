@@ -1,6 +1,9 @@
 """The two kinds of tasks of an experiment: the rows of a dataset by a classifier, and one cell."""
 
 import hashlib
+import os
+import platform
+import sys
 import time
 import traceback
 import warnings
@@ -9,27 +12,52 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 
+import quanet
 from quanet.arrays import FloatArray, IntArray, LabelArray
-from quanet.catalogue.build import make, needs_seed, prepare, reads_posteriors_only, values_of
 from quanet.classifiers.cross_fitting import cross_fit, fit_classifier, posteriors_of
 from quanet.classifiers.folds import Folds
 from quanet.data.dataset import Dataset
 from quanet.errors import InvalidExperiment
 from quanet.evaluation.evaluate import Cell, evaluate, fit_for_estimates
 from quanet.evaluation.searches import GridSearchQ
-from quanet.experiments.bounds import bound_of
-from quanet.experiments.manifest import Metadata
-from quanet.experiments.plan import Method, Plan
-from quanet.experiments.plan_datasets import Parts, load
-from quanet.experiments.provenance import hardware, versions
-from quanet.experiments.store import Store, from_npz, to_npz, write
+from quanet.lab.bounds import bound_of
+from quanet.lab.build import make, needs_seed, prepare, reads_posteriors_only, values_of
+from quanet.lab.plan import Method, Parts, Plan, load
+from quanet.lab.store import Metadata, Store, from_npz, to_npz, write
 from quanet.simplex import encode
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that affect results."""
+    found = {"python": platform.python_version(), "quanet": quanet.__version__}
+    for name in ("numpy", "scipy", "scikit-learn", "numba", "torch"):
+        if name != "torch" or "torch" in sys.modules:
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                found[name] = "?"
+    return found
+
+
+def hardware() -> str:
+    """The processor, its cores, and the accelerator if torch is in use."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    found = f"{model}, {os.cpu_count()} cores"
+    if "torch" in sys.modules:
+        from quanet.nn.device import accelerator
+
+        found += f", {accelerator()}" if accelerator() else ""
+    return found
+
 
 HELD_OUT = 0.4  # fraction of the training rows for choosing settings
 

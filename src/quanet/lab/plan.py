@@ -1,17 +1,244 @@
-"""Read plans in TOML and check them completely; errors name the line."""
+"""The plan of an experiment: its datasets, methods and runs, and its file in TOML. Errors name the line."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import joblib
+
 from quanet.base import Quantifier
-from quanet.catalogue.build import Part, check_grid, fits, make
-from quanet.data.loading import PAIR
-from quanet.errors import InvalidPart, InvalidPlan, nearest
-from quanet.experiments.plan import Classifier, Method, Plan
-from quanet.experiments.plan_datasets import Place
-from quanet.experiments.plan_text import Keys, PlanText
+from quanet.classifiers.text import is_text
+from quanet.data.dataset import Dataset
+from quanet.data.loading import PAIR, load_dataset
+from quanet.errors import InvalidData, InvalidPart, InvalidPlan, nearest
+from quanet.evaluation.evaluate import Cell, DrawsBags
+from quanet.files import parse_toml
+from quanet.lab.build import Part, check_grid, fits, make
+from quanet.lab.store import digest
 from quanet.metrics import METRICS
+from quanet.protocols import APP, UPP
+
+Keys = Sequence[str]
+
+
+class PlanText:
+    r"""A TOML file as data, with the line of each value.
+
+    Parameters
+    ----------
+    text : content of the file.
+    name : used in messages.
+
+    Examples
+    --------
+    >>> source = PlanText('runs = 3\n[methods.CC]\nclassifier = "lstm"\n', "plan.toml")
+    >>> source.line(("methods", "CC", "classifier"))
+    3
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        try:
+            self.data = parse_toml(text)
+        except ValueError as error:
+            raise InvalidPlan(f"{name} is not valid TOML: {error}") from error
+
+    @classmethod
+    def read(cls, path: Path) -> "PlanText":
+        """Read a file."""
+        try:
+            return cls(path.read_text(encoding="utf-8"), str(path))
+        except UnicodeDecodeError as error:
+            raise InvalidPlan(f"{path} is not a plan: it is not UTF-8 text ({error.reason}).") from error
+        except OSError as error:
+            raise InvalidPlan(f"The plan {path} cannot be read: {error.strerror}.") from error
+
+    def line(self, keys: Keys, word: str = "") -> int:
+        """The line, counted from 1, of the value at these keys, and of the word in it."""
+        lines = self.text.splitlines()
+        start = 0  # of the current statement, which may span several lines
+        for end in range(1, len(lines) + 1):
+            try:
+                found = parse_toml("\n".join(lines[:end]))
+            except ValueError:
+                continue
+            if _exists(found, keys):
+                return start + 1 + _within(lines[start:end], [word, *reversed(keys)])
+            start = end
+        return self.line(keys[:-1], word) if keys else 1
+
+    def wrong(self, keys: Keys, message: str, word: str = "") -> InvalidPlan:
+        """The error to raise about the value at these keys."""
+        return InvalidPlan(f"{self.name}, line {self.line(keys, word)}: {message}")
+
+
+def _exists(data: Any, keys: Keys) -> bool:
+    for key in keys:
+        try:
+            data = data[key]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
+
+
+def _within(lines: list[str], words: list[str]) -> int:
+    """The first line of a statement that contains one of the words, in order of preference."""
+    code = [line.split("#")[0] for line in lines]
+    found = (at for word in words if word for at, line in enumerate(code) if word in line)
+    return next(found, len(lines) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The location of a dataset: a known name, or a path, see `load_dataset`."""
+
+    name: str
+    path: str = ""
+    text: str | None = None
+    label: str = "label"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """A training and a test set; `stand_in` names the dataset that they replace, if any."""
+
+    train: Dataset
+    test: Dataset
+    stand_in: str
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of instances and labels, in their order."""
+        return "".join(_digest(part.X, part.y.tolist())[:16] for part in (self.train, self.test))
+
+
+@lru_cache(maxsize=1)  # cells of one dataset are adjacent in a process
+def load(place: Place) -> Parts:
+    """Load the training and the test set."""
+    found = load_dataset(place.path or place.name, text=place.text, label=place.label)
+    if not isinstance(found.test, Dataset):
+        raise InvalidData(
+            f"{place.name} has predefined test bags, but a plan draws its own. Choose a different dataset."
+        )
+    return Parts(found.train, found.test, found.stand_in or "")
+
+
+def _digest(X: Any, labels: list[Any]) -> str:
+    if not is_text(X):
+        return str(joblib.hash((X, labels), hash_name="sha1"))
+    digest = hashlib.sha256()
+    for text, label in zip(X, labels, strict=True):
+        digest.update(f"{len(text)} {label!r} {text}".encode(errors="surrogatepass"))
+    return digest.hexdigest()
+
+
+FORMAT = 1  # of cells; a new number runs all cells again
+GRID_BAGS = 21  # prevalences of APP for two classes; with more classes, UPP draws as many bags
+
+
+@dataclass(frozen=True, slots=True)
+class Classifier:
+    """A classifier that methods share: its class and settings, and a grid to choose from, if any."""
+
+    name: str
+    part: Part
+    grid: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of the experiment, a row in its tables.
+
+    Attributes
+    ----------
+    name : its name in tables.
+    part : the class and settings of the quantifier.
+    classifier : the shared classifier whose rows it uses; None: the instances themselves.
+    grid : settings to choose from, by the metric `select` on bags of held-out training data.
+    refit : whether to fit the chosen setting again to all training data; None: depends on the split.
+    leak : whether `fit` also gets the test rows, to show the effect of leakage; no class of quanet accepts them.
+    datasets : the datasets to run it on; empty: all.
+    """
+
+    name: str
+    part: Part
+    classifier: str | None = None
+    grid: Any = None
+    select: str = "ae"
+    refit: bool | None = None
+    leak: bool = False
+    datasets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan of an experiment; docs/how-to/experiments.md describes its file.
+
+    Attributes
+    ----------
+    learn : fraction of the training data for classifiers; methods use the rest. Or None.
+    folds : number of folds for cross-fitting classifiers on all training data. Or None.
+    runs : seeds, one per run.
+    """
+
+    name: str
+    datasets: tuple[Place, ...]
+    runs: tuple[int, ...]
+    learn: float | None
+    folds: int | None
+    protocol: Part
+    metrics: tuple[str, ...]
+    classifiers: Mapping[str, Classifier]
+    methods: tuple[Method, ...]
+    about: str = ""
+    python_path: str | None = None
+    text: str = field(default="", compare=False)
+    file: str = field(default="", compare=False)
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        """All cells; cells of a dataset and run are adjacent, so that early results can be compared."""
+        for dataset in self.datasets:
+            for run in self.runs:
+                for method in self.methods:
+                    if not method.datasets or dataset.name in method.datasets:
+                        yield Cell(dataset.name, method.name, run)
+
+    def method(self, name: str) -> Method:
+        """The method with this name."""
+        return next(method for method in self.methods if method.name == name)
+
+    def place(self, name: str) -> Place:
+        """The location of the dataset with this name."""
+        return next(place for place in self.datasets if place.name == name)
+
+    def draws(self, k: int) -> DrawsBags:
+        """The protocol for k classes: that of the plan, but UPP instead of a grid for more than two classes."""
+        protocol = make(self.protocol)
+        if isinstance(protocol, APP) and k > 2 and protocol.prevalences is None:
+            return UPP(bag_size=protocol.bag_size, repeats=GRID_BAGS * protocol.repeats)
+        chosen: DrawsBags = protocol
+        return chosen
+
+    def key(self, cell: Cell, fingerprint: str) -> str:
+        """A key that is equal for cells with the same data, settings and seed."""
+        method = self.method(cell.method)
+        content = asdict(method)
+        del content["name"], content["datasets"]
+        content["classifier"] = asdict(self.classifiers[method.classifier]) if method.classifier else None
+        content |= {"run": cell.run, "protocol": self.protocol, "learn": self.learn, "folds": self.folds}
+        return digest({"format": FORMAT, "data": fingerprint, **content})
+
+    def rows_key(self, classifier: str, fingerprint: str, seed: int | None) -> str:
+        """The key of the rows of a classifier; `seed` is None if they are the same in every run."""
+        content = {"part": self.classifiers[classifier].part, "grid": self.classifiers[classifier].grid}
+        content |= {"seed": seed, "learn": self.learn, "folds": self.folds}
+        return digest({"format": FORMAT, "data": fingerprint, **content})
+
 
 PROTOCOLS = ("APP", "UPP", "NPP", "Dirichlet")
 

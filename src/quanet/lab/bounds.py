@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from quanet.arrays import LabelArray
 from quanet.evaluation.limits import Limit, mean_limit, pool_limit
-from quanet.experiments.manifest import Metadata
-from quanet.experiments.store import read_all
+from quanet.lab.store import Metadata, read_all
 
 
 def bound_of(posteriors: ArrayLike, labels: ArrayLike, classes: LabelArray, protocol: Any) -> Metadata | None:

@@ -6,15 +6,12 @@ import pytest
 from quanet import APP, EMQ, SVMKLD, DeepSets, GridSearchQ, TextClassifier, evaluate
 from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetWarning
 from quanet.evaluation.evaluate import Cell
-from quanet.experiments import work
-from quanet.experiments.manifest import read_manifest
-from quanet.experiments.pack import pack, read_packed
-from quanet.experiments.parallel import Serial
-from quanet.experiments.plan_datasets import load
-from quanet.experiments.plan_reader import read_plan
-from quanet.experiments.runner import RowsOf, Selection, run, state_of
-from quanet.experiments.store import Store, from_npz, read_all, read_cells, to_npz
-from tests.experiments.conftest import PLAN, write_words
+from quanet.lab import work
+from quanet.lab.parallel import Serial
+from quanet.lab.plan import load, read_plan
+from quanet.lab.runner import RowsOf, Selection, run, state_of
+from quanet.lab.store import Store, from_npz, pack, read_all, read_cells, read_manifest, read_packed, to_npz
+from tests.lab.conftest import PLAN, write_words
 
 
 def run_all(home, text=None, **options):
@@ -166,7 +163,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_there(home, monkeypatch):
         work_write(path, content)
 
     work_write = work.write
-    monkeypatch.setattr("quanet.experiments.store.write", write_or_not)
+    monkeypatch.setattr("quanet.lab.store.write", write_or_not)
     with pytest.raises(InvalidExperiment, match="No space left"):
         run_all(home)
     monkeypatch.undo()

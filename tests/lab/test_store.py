@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from quanet.bags import Bags
 from quanet.errors import InvalidExperiment, QuanetWarning
 from quanet.evaluation.evaluate import Cell, Results
-from quanet.experiments.manifest import read_manifest
-from quanet.experiments.store import Store, decode_results, encode_results, read_cells, write
+from quanet.lab.store import Store, decode_results, encode_results, read_cells, read_manifest, write
 
 CELL = Cell("words", "CC", 0)
 ABOUT = {"prior": [0.5, 0.5], "seconds": {"fit": 1.5}}
@@ -128,7 +127,7 @@ def test_a_full_disk_leaves_what_was_there_and_no_half_file(tmp_path, monkeypatc
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of the system")
 def test_a_disk_that_takes_no_more_is_one_line(tmp_path):
     code = (
-        "import resource, signal, sys; from pathlib import Path; from quanet.experiments.store import write\n"
+        "import resource, signal, sys; from pathlib import Path; from quanet.lab.store import write\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try: write(Path(sys.argv[1]), b'x' * 5000)\n"
         "except OSError as error: print(error)"
@@ -142,7 +141,7 @@ def test_a_disk_that_takes_no_more_is_one_line(tmp_path):
 
 def test_two_runners_cannot_have_one_folder_and_a_dead_one_has_none(tmp_path):
     code = (
-        "import sys, time; from quanet.experiments.store import Store\n"
+        "import sys, time; from quanet.lab.store import Store\n"
         "with Store(sys.argv[1]).locked(): print('locked', flush=True); time.sleep(60)"
     )
     other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)

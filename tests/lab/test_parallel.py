@@ -9,11 +9,11 @@ import pytest
 
 from quanet.corpus.workers import one_core
 from quanet.errors import InvalidExperiment, InvalidSetting, MissingExtra
-from quanet.experiments import parallel as engines
-from quanet.experiments.parallel import Joblib, Serial, engine_of
-from quanet.experiments.plan_reader import read_plan
-from quanet.experiments.runner import run
-from quanet.experiments.store import read_cells
+from quanet.lab import parallel as engines
+from quanet.lab.parallel import Joblib, Serial, engine_of
+from quanet.lab.plan import read_plan
+from quanet.lab.runner import run
+from quanet.lab.store import read_cells
 
 
 def all_of(engine, works):

@@ -10,13 +10,16 @@ failed/NAME.json      why a cell failed
 Names contain a key of everything that determines the content, so files of an older plan are not used.
 """
 
+import hashlib
 import json
 import os
 import re
+import shlex
 import sys
 import warnings
 import zipfile
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BytesIO
@@ -28,8 +31,57 @@ import numpy as np
 from quanet.arrays import FloatArray, LabelArray
 from quanet.errors import InvalidExperiment, QuanetWarning
 from quanet.evaluation.evaluate import Cell, CellOutcome, Results
-from quanet.experiments.manifest import MANIFEST, Metadata, cells_of, read_manifest
 from quanet.files import replacing
+
+MANIFEST = "experiment.json"
+Metadata = dict[str, Any]
+
+
+def read_manifest(folder: Path) -> Metadata:
+    """Read the manifest of an experiment folder, packed or not."""
+    path = folder / MANIFEST
+    if folder.is_file():
+        raise InvalidExperiment(_not_a_folder(folder))
+    try:
+        manifest = json.loads(path.read_bytes())
+        if not isinstance(manifest["cells"], list):
+            raise TypeError("cells is not a list")
+    except FileNotFoundError:
+        raise InvalidExperiment(
+            f"{folder} is not an experiment folder: it has no {MANIFEST}. Create one: quanet experiment run PLAN."
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidExperiment(f"{path} is damaged: {error!r}. Run the plan again to repair it.") from error
+    return manifest
+
+
+def _not_a_folder(path: Path) -> str:
+    """The message if a file was given instead of a results folder."""
+    if path.suffix.lower() != ".toml":
+        return f"{path} is a file. Pass the results folder written by quanet experiment run."
+    results = [Path(path.stem), path.with_suffix("")]
+    existing = next((folder for folder in results if (folder / MANIFEST).is_file()), None)
+    if existing is not None:
+        return f"{path} is a plan. Pass its results folder instead: {existing}."
+    return (
+        f"{path} is a plan. Pass its results folder instead. Create it: quanet experiment run {shlex.quote(str(path))} "
+        f"writes to {results[0]}, unless --output names a different folder."
+    )
+
+
+def cells_of(manifest: Metadata) -> dict[Cell, str]:
+    """The cells of an experiment and their keys, in the order of the plan."""
+    return {Cell(*cell[:3]): cell[3] for cell in manifest["cells"]}
+
+
+def asked_cells(manifest: Metadata) -> dict[Cell, str]:
+    """The cells requested so far: all, or those selected with --only."""
+    cells = cells_of(manifest)
+    if "asked" not in manifest:
+        return cells
+    asked = {Cell(*cell) for cell in manifest["asked"]}
+    return {cell: key for cell, key in cells.items() if cell in asked}
+
 
 LOCK = ".lock"
 
@@ -74,6 +126,12 @@ def name_of(*words: Any, key: str) -> str:
     'imdb--SVM-KLD---3--0123456789ab'
     """
     return "--".join([*(re.sub(r"[^A-Za-z0-9.]+", "-", str(word)) for word in words), key[:12]])
+
+
+def digest(value: Any) -> str:
+    """A short hash of plain data."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=dict)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def encode_results(results: Results) -> dict[str, Any]:
@@ -287,8 +345,71 @@ def read_all(folder: str | Path) -> dict[Cell, tuple[CellOutcome, Metadata]]:
     place = Path(folder)
     manifest = read_manifest(place)
     if "packed" in manifest:
-        from quanet.experiments.pack import read_packed
-
         return read_packed(place, manifest)
     store = Store(place)
     return {cell: store.read_cell(cell, key) for cell, key in cells_of(manifest).items() if store.has_cell(cell, key)}
+
+
+def pack(folder: str | Path, output: str | Path) -> list[Path]:
+    """Write the finished cells of an experiment folder in compact form. Returns the files written.
+
+    The files of estimates depend only on the cells, byte for byte. Times, versions and hardware are in experiment.json.
+    """
+    store, target = Store(folder), Path(output)
+    manifest = store.manifest()
+    if "packed" in manifest or target.resolve() == store.folder.resolve():
+        raise InvalidExperiment(f"{folder} is already packed, or is the output folder. Pass the folder of a run.")
+    groups: dict[tuple[str, str], list[tuple[Cell, CellOutcome]]] = defaultdict(list)
+    abouts: dict[Cell, Metadata] = {}
+    for cell, key in cells_of(manifest).items():
+        if store.has_cell(cell, key):
+            outcome, abouts[cell] = store.read_cell(cell, key)
+            groups[cell.dataset, cell.method].append((cell, outcome))
+    if not groups:
+        raise InvalidExperiment(f"{folder} has no finished cell. Run its plan first.")
+    files = {}
+    for (dataset, method), members in groups.items():
+        arrays = [encode_results(outcome.results) for _, outcome in members]
+        stacked = {name: np.stack([cell_arrays[name] for cell_arrays in arrays]) for name in arrays[0]}
+        runs = {"runs": [cell.run for cell, _ in members]}
+        name = name_of(dataset, method, key=digest([dataset, method])) + ".npz"
+        files[name] = to_npz(stacked, runs, compressed=True)
+    packed = {
+        name: _shared(abouts, cells)
+        for name, cells in zip(files, ([cell for cell, _ in members] for members in groups.values()), strict=True)
+    }
+    written = []
+    for name, content in files.items():
+        write(target / name, content)
+        written.append(target / name)
+    before = read_manifest(target).get("packed", {}) if (target / MANIFEST).exists() else {}
+    cells = [[*cell, key] for cell, key in cells_of(manifest).items() if cell in abouts]
+    new = manifest | {"cells": cells, "packed": packed}
+    write(target / MANIFEST, json.dumps(new, indent=1).encode())
+    for name in set(before) - set(files):  # of methods that were removed
+        (target / name).unlink(missing_ok=True)
+    return [*written, target / MANIFEST]
+
+
+def _shared(abouts: dict[Cell, Metadata], cells: list[Cell]) -> dict[str, Any]:
+    """The metadata that all runs share, stored once, and those that differ, per run."""
+    every = [abouts[cell] for cell in cells]
+    same = {key: value for key, value in every[0].items() if all(about.get(key, ...) == value for about in every)}
+    runs = [{key: value for key, value in about.items() if key not in same} for about in every]
+    return {"same": same, "runs": runs}
+
+
+def read_packed(folder: Path, manifest: Metadata | None = None) -> dict[Cell, tuple[CellOutcome, Metadata]]:
+    """The cells of a packed experiment with their metadata, in the order of the plan."""
+    content = read_manifest(folder) if manifest is None else manifest
+    found: dict[Cell, tuple[CellOutcome, Metadata]] = {}
+    for name, packed in content["packed"].items():
+        path = folder / name
+        arrays, _ = from_npz(path)
+        for at, differs in enumerate(packed["runs"]):
+            about = packed["same"] | differs
+            run = {key: values[at] for key, values in arrays.items()}
+            results = decode_results(run, np.array(about["classes"]))
+            outcome = CellOutcome(results, np.array(about["prior"]), float(about["seconds"]["fit"]))
+            found[Cell(*about["cell"])] = outcome, about
+    return {cell: found[cell] for cell in cells_of(content) if cell in found}

@@ -3,12 +3,11 @@ import pytest
 
 from quanet import NPP, TextClassifier
 from quanet.evaluation.limits import mean_limit, pool_limit
-from quanet.experiments.bounds import bound_of, bounds_of
-from quanet.experiments.pack import pack
-from quanet.experiments.parallel import Serial
-from quanet.experiments.plan_datasets import load
-from quanet.experiments.plan_reader import read_plan
-from quanet.experiments.runner import run
+from quanet.lab.bounds import bound_of, bounds_of
+from quanet.lab.parallel import Serial
+from quanet.lab.plan import load, read_plan
+from quanet.lab.runner import run
+from quanet.lab.store import pack
 from quanet.protocols import ByGroup
 
 

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from quanet.experiments.pack import pack
-from quanet.experiments.parallel import Serial
-from quanet.experiments.plan_reader import read_plan
-from quanet.experiments.runner import run, state_of
-from tests.experiments.conftest import PLAN
+from quanet.lab.parallel import Serial
+from quanet.lab.plan import read_plan
+from quanet.lab.runner import run, state_of
+from quanet.lab.store import pack
+from tests.lab.conftest import PLAN
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 MANY = PLAN.replace("runs = 2", "runs = 12")

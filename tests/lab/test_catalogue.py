@@ -6,8 +6,8 @@ import pytest
 import quanet
 from quanet import Gaussians
 from quanet.base import Quantifier
-from quanet.catalogue.listing import list_methods, listed_methods
 from quanet.errors import InvalidData
+from quanet.lab.catalogue import list_methods, listed_methods
 from quanet.methods.about import FAMILIES, About
 from quanet.methods.aggregative import AggregativeQuantifier
 

@@ -7,13 +7,10 @@ from pathlib import Path
 
 from quanet.errors import InvalidExperiment, InvalidPlan, InvalidSetting, QuanetError, nearest
 from quanet.evaluation.evaluate import Cell
-from quanet.experiments.manifest import Metadata, asked_cells, cells_of
-from quanet.experiments.parallel import Engine
-from quanet.experiments.plan import Plan
-from quanet.experiments.plan_datasets import Place, load
-from quanet.experiments.plan_text import PlanText
-from quanet.experiments.store import Store, read_all
-from quanet.experiments.work import Failure, Job, make_rows, run_cell
+from quanet.lab.parallel import Engine
+from quanet.lab.plan import Place, Plan, PlanText, load
+from quanet.lab.store import Metadata, Store, asked_cells, cells_of, read_all
+from quanet.lab.work import Failure, Job, make_rows, run_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +89,9 @@ def run(
 
     Parameters
     ----------
-    plan : see `quanet.experiments.plan_reader.read_plan`.
+    plan : see `quanet.lab.plan.read_plan`.
     folder : of the experiment, created if needed. Its finished cells are not run again.
-    engine : see `quanet.experiments.parallel`.
+    engine : see `quanet.lab.parallel`.
     only : the cells to run; None: all.
     device : for training networks, if the plan does not set it.
     """

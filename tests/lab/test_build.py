@@ -3,8 +3,8 @@ from datetime import date
 import pytest
 
 from quanet import CC, EMQ, GridSearchQ, HistNetQ, LSTMClassifier, QuaNet, TextClassifier, TrainPrevalence
-from quanet.catalogue.build import estimators, find, make, needs_seed, prepare, reads_posteriors_only, values_of
 from quanet.errors import InvalidPart
+from quanet.lab.build import estimators, find, make, needs_seed, prepare, reads_posteriors_only, values_of
 
 
 def test_parts_may_stand_in_parts():

@@ -1,1 +1,0 @@
-"""Every method with its facts, and estimators built by name."""

@@ -1,1 +1,0 @@
-"""Experiments: run the cells of a plan (dataset, method, run) and store their results."""
