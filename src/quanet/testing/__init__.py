@@ -6,27 +6,27 @@ import numpy as np
 
 from quanet.base import Quantifier
 from quanet.data.synthetic import Gaussians
-from quanet.testing import conduct, estimates
-from quanet.testing.case import ContractCase, LabelKind, names_of
+from quanet.testing import laws
+from quanet.testing.laws import ContractCase, LabelKind, names_of
 
 LAWS: tuple[Callable[[ContractCase], None], ...] = (
-    conduct.inputs_are_untouched,
-    estimates.on_the_simplex,
-    estimates.order_is_irrelevant,
-    estimates.training_order_is_irrelevant,
-    estimates.relabelling_permutes,
-    estimates.batch_equals_loop,
-    estimates.weights_repeat_instances,
-    conduct.classes_are_the_labels,
-    conduct.read_once_is_read,
-    conduct.same_seed_same_result,
-    conduct.works_in_scikit_learn,
-    estimates.perfect_classifier_is_exact,
-    estimates.degenerate_classifiers_give_shares,
-    conduct.unfitted_is_an_error,
-    conduct.bad_input_is_a_clear_error,
-    conduct.nothing_is_written,
-    conduct.survives_saving,
+    laws.inputs_are_untouched,
+    laws.on_the_simplex,
+    laws.order_is_irrelevant,
+    laws.training_order_is_irrelevant,
+    laws.relabelling_permutes,
+    laws.batch_equals_loop,
+    laws.weights_repeat_instances,
+    laws.classes_are_the_labels,
+    laws.read_once_is_read,
+    laws.same_seed_same_result,
+    laws.works_in_scikit_learn,
+    laws.perfect_classifier_is_exact,
+    laws.degenerate_classifiers_give_shares,
+    laws.unfitted_is_an_error,
+    laws.bad_input_is_a_clear_error,
+    laws.nothing_is_written,
+    laws.survives_saving,
 )
 
 
