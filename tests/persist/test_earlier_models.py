@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import numpy as np
+import skops.io
+from sklearn.calibration import CalibratedClassifierCV
 
 from quanet import TextClassifier, load
+from quanet.persist import trust
 
 TRAINING = [
     *("Good film, a GOOD one", "I didn't like it", "très bon film, ÉMOUVANT", "bad, bad, bad film"),
@@ -24,3 +27,14 @@ def test_it_loads_and_gives_the_same_posteriors():
 def test_the_same_texts_still_give_that_model():
     model = TextClassifier(embedding_size=2).fit(TRAINING, ["yes", "no"] * 4)
     np.testing.assert_allclose(model.predict_proba(NEW)[:, 1], POSTERIORS, atol=1e-4)
+
+
+def test_a_class_within_an_estimator_of_scikit_learn_may_have_been_in_another_module(monkeypatch):
+    monkeypatch.setattr(TextClassifier, "__module__", "quanet.text")
+    classifier = CalibratedClassifierCV(TextClassifier(embedding_size=2), cv=2).fit(TRAINING, ["yes", "no"] * 4)
+    part = skops.io.dumps(classifier)
+    assert b"quanet.text" in part
+    monkeypatch.undo()
+    assert trust.untrusted_in(part) == []
+    loaded = trust.Trust(()).load_part(part)
+    np.testing.assert_array_equal(loaded.predict_proba(NEW), classifier.predict_proba(NEW))

@@ -13,8 +13,10 @@ from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from io import BytesIO
 from itertools import chain
 from typing import Any, cast
+from zipfile import ZipFile
 
 from sklearn.base import BaseEstimator
 
@@ -165,6 +167,7 @@ class Trust:
 
     def load_part(self, data: bytes) -> Any:
         """The scikit-learn object in a skops archive, its types checked before it is built and its trees after."""
+        data = updated_part(data)
         foreign = _foreign_types(data)
         unknown = sorted(name for name in foreign - self.names if not _is_known(name))
         if unknown:
@@ -176,7 +179,7 @@ class Trust:
 
 def untrusted_in(data: bytes) -> list[str]:
     """The types in a skops archive that neither skops nor quanet knows."""
-    return sorted(name for name in _foreign_types(data) if not _is_known(name))
+    return sorted(name for name in _foreign_types(updated_part(data)) if not _is_known(name))
 
 
 def _is_known(name: str) -> bool:
@@ -269,6 +272,32 @@ def updated_kind(name: str, state: Mapping[str, Any]) -> str:
             "it is a QuaNet of version 0.2 or older, whose network is no longer in quanet. Fit it again."
         )
     return "PaperQuaNet"
+
+
+def updated_part(data: bytes) -> bytes:
+    """A skops archive with the present modules of quanet's classes, which may have been in others when it was saved."""
+    with ZipFile(BytesIO(data)) as saved:
+        schema = saved.read("schema.json")
+        if b'"quanet.' not in schema:
+            return data
+        updated = BytesIO()
+        with ZipFile(updated, "w") as archive:
+            for entry in saved.infolist():
+                is_schema = entry.filename == "schema.json"
+                content = (
+                    json.dumps(json.loads(schema, object_hook=_in_present_module)) if is_schema else saved.read(entry)
+                )
+                archive.writestr(entry, content)
+    return updated.getvalue()
+
+
+def _in_present_module(node: dict[str, Any]) -> dict[str, Any]:
+    if (
+        str(node.get("__module__", "")).startswith("quanet.")
+        and (kind := known(str(node.get("__class__")))) is not None
+    ):
+        node["__module__"] = kind.__module__
+    return node
 
 
 def updated_state(kind: str, state: dict[str, Any]) -> dict[str, Any]:
