@@ -3,14 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quanet import ACC, CC, PACC, PCC
-from quanet.errors import QuanetWarning
+from quanet import ACC, CC, CDE, PACC, PCC, Bags, DeBias, Friedman, Gaussians, TrainPrevalence
+from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.counting import (
     adjust,
     classify_and_count,
     hard_rates,
     is_singular,
+    iterate_counts,
     mean_posterior,
+    share_above,
     soft_rates,
 )
 from quanet.simplex import check_prevalences
@@ -130,3 +132,80 @@ def test_a_class_that_is_never_predicted_gives_the_same_estimate_alone_and_in_a_
     mixed = rng.permuted(np.tile(np.arange(60), (20, 1)), axis=1)
     found = quantifier.aggregate(posteriors[mixed])
     np.testing.assert_allclose(found, np.tile(found[0], (20, 1)), atol=1e-7)
+
+
+QUANTIFICATIONLIB = {  # quantificationlib 0.1.2: FriedmanME with distance="L2", DeBias
+    (2, Friedman): [0.111111111111, 0.888888888889],
+    (3, Friedman): [0.203256090315, 0.375900178253, 0.420843731432],
+    (2, DeBias): [0.331723954132, 0.668276045868],
+}
+
+
+@pytest.mark.parametrize(("k", "method"), QUANTIFICATIONLIB)
+def test_estimates_are_quantificationlibs(k, method):
+    held, y = fixed_posteriors(60, k, 0.0)
+    estimate = method("precomputed").fit(held, y).predict(fixed_bag(k))
+    np.testing.assert_allclose(estimate, QUANTIFICATIONLIB[k, method], atol=1e-9)
+
+
+def test_rates_are_shares_above_the_prior():
+    held, y = fixed_posteriors(60, 3, 0.0)
+    fitted = Friedman("precomputed").fit(held, y)
+    prior = np.bincount(y) / 60
+    assert fitted.rates_[1, 2] == pytest.approx((held[y == 2][:, 1] >= prior[1]).mean())
+    np.testing.assert_allclose(share_above(held, prior), fitted.rates_ @ prior)
+
+
+@pytest.mark.parametrize("method", [Friedman, DeBias])
+def test_true_posteriors_give_estimates_near_the_truth(method):
+    source = Gaussians(distance=2.0)
+    (X, y), (new, _) = source.draw([0.7, 0.3], 5000, rng=0), source.draw([0.2, 0.8], 20_000, rng=1)
+    held, rows = source.posteriors(X, [0.7, 0.3]), source.posteriors(new, [0.7, 0.3])
+    np.testing.assert_allclose(method("precomputed").fit(held, y).predict(rows), [0.2, 0.8], atol=0.03)
+
+
+def test_posteriors_that_say_nothing_leave_their_mean_with_a_warning():
+    useless = np.tile([[0.5, 0.5]], (10, 1))
+    with pytest.warns(QuanetWarning, match="DeBias cannot separate the classes"):
+        quantifier = DeBias("precomputed").fit(useless, [0, 1] * 5)
+    bag = [[0.9, 0.1], [0.8, 0.2]]
+    np.testing.assert_allclose(quantifier.predict(bag), PCC("precomputed").fit(useless, [0, 1] * 5).predict(bag))
+
+
+def test_singular_rates_leave_the_training_prevalences_with_a_warning():
+    useless = np.tile([[0.2, 0.3, 0.5]], (12, 1))
+    with pytest.warns(QuanetWarning, match="Friedman cannot separate all classes"):
+        quantifier = Friedman("precomputed").fit(useless, [0, 1, 2, 2] * 3)
+    np.testing.assert_allclose(quantifier.predict(useless), [0.25, 0.25, 0.5], atol=1e-6)
+
+
+def test_estimates_are_mlquantifys():
+    held, y = fixed_posteriors(60, 2, 0.0)
+    estimate = CDE("precomputed").fit(held, y).predict(fixed_bag(2))
+    np.testing.assert_allclose(estimate, [0.407407407407, 0.592592592593], atol=1e-11)  # mlquantify 0.5.1
+
+
+@given(stack=posteriors(2))
+def test_the_answer_is_the_count_at_the_threshold_that_it_implies(stack):
+    scores, prior = stack[..., 1], 0.3
+    share = iterate_counts(scores, prior, tol=1e-9, max_iter=1000)
+    cost = prior / (1 - prior) * np.maximum(1 - share, 1e-12) / np.maximum(share, 1e-12)
+    np.testing.assert_allclose((scores > (cost / (1 + cost))[:, None]).mean(axis=1), share)
+
+
+def test_one_round_is_classify_and_count():
+    held, y = fixed_posteriors(60, 2, 0.0)
+    once = CDE("precomputed", max_iter=1).fit(held, y).predict(fixed_bag(2))
+    assert once[1] == pytest.approx((fixed_bag(2)[:, 1] > 0.5).mean())
+
+
+def test_no_rounds_are_refused():
+    held, y = fixed_posteriors(60, 2, 0.0)
+    with pytest.raises(InvalidSetting, match="max_iter must be a whole number of at least 1; got 0"):
+        CDE("precomputed", max_iter=0).fit(held, y)
+
+
+def test_every_bag_gets_the_training_prevalence():
+    quantifier = TrainPrevalence().fit(["a", "b", "c", "d"], [1, 2, 2, 2])
+    estimate = quantifier.predict_bags(["x", "y", "z"], Bags([[0], [1, 2]]))
+    np.testing.assert_array_equal(estimate, [[0.25, 0.75]] * 2)

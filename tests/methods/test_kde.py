@@ -6,7 +6,7 @@ from sklearn.neighbors import KernelDensity
 
 from quanet import UPP, Gaussians, GridSearchQ, KDEyCS, KDEyHD, KDEyML
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
-from quanet.methods.densities import interpolate, log_densities
+from quanet.methods.kde import interpolate, log_densities
 from quanet.simplex import check_prevalences
 from tests.strategies import fixed_posteriors
 

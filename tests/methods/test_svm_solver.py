@@ -12,18 +12,22 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, load_npz
 
 from quanet.errors import InvalidSetting
-from quanet.methods import svm_losses as labellings
-from quanet.methods import svm_solver as cutting_planes
+from quanet.methods import svm_solver
 from quanet.methods.svm import LOSSES
-from quanet.methods.svm_losses import (
+from quanet.methods.svm_solver import (
+    OLD,
+    Planes,
     count_losses,
+    minimise,
+    plane_of,
     q_loss,
+    scores_of,
     search_for,
+    solve_dual,
     worst_by_count,
     worst_by_table,
     worst_table,
 )
-from quanet.methods.svm_solver import OLD, Planes, minimise, plane_of, scores_of, solve_dual
 from tests.strategies import SEEDS
 
 REFERENCE = Path(__file__).parents[2].parent / "shared" / "svmperf"
@@ -205,10 +209,9 @@ def test_compiled_and_plain_python_agree(loss, monkeypatch):
         return minimise(X, positive, search, C=20.0, tol=0.01, max_iter=50, planes=Planes(7))
 
     compiled = run()
-    for room in (cutting_planes, labellings):
-        for name, loop in list(vars(room).items()):
-            if hasattr(loop, "py_func"):
-                monkeypatch.setattr(room, name, loop.py_func)
+    for name, loop in list(vars(svm_solver).items()):
+        if hasattr(loop, "py_func"):
+            monkeypatch.setattr(svm_solver, name, loop.py_func)
     plain = run()
     assert plain.primal == pytest.approx(compiled.primal, rel=1e-6)
     np.testing.assert_allclose(plain.weights, compiled.weights, atol=1e-5)

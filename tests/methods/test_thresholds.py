@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from quanet import ACC, APP, CC, MAX, MS, MS2, PACC, T50, TAC, Gaussians, OneVsRest, X, evaluate
 from quanet.data.duplicates import canonical_order
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.methods.rate_curve import RateCurve, median_sweep, rate_curve, share_reaching
+from quanet.methods.thresholds import RateCurve, median_sweep, rate_curve, share_reaching
 from quanet.uncertainty.relearning import replicates
 from tests.methods.test_counting import fixed_bag
 from tests.strategies import SEEDS, fixed_posteriors

@@ -25,14 +25,12 @@ from quanet.errors import InvalidSetting
 from quanet.evaluation.evaluate import DrawsBags, evaluate
 from quanet.held_out import HeldOut, members_are_quiet
 from quanet.methods.about import About
-from quanet.methods.baseline import TrainPrevalence
-from quanet.methods.counting import ACC, CC, PACC
-from quanet.methods.em import EMQ
+from quanet.methods.counting import ACC, CC, PACC, TrainPrevalence
 from quanet.methods.ensemble import Grid
 from quanet.methods.kde import KDEyML
-from quanet.methods.likelihood import MAPLS
+from quanet.methods.likelihood import EMQ, MAPLS
 from quanet.methods.matching import DyS
-from quanet.methods.median_sweeps import MS
+from quanet.methods.thresholds import MS
 from quanet.metrics import find_metric
 from quanet.parameters import settings_of
 from quanet.protocols import APP, UPP

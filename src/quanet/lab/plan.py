@@ -22,6 +22,9 @@ from quanet.metrics import METRICS
 from quanet.protocols import APP, UPP
 
 Keys = Sequence[str]
+FORMAT = 1  # of cells; a new number runs all cells again
+GRID_BAGS = 21  # prevalences of APP for two classes; with more classes, UPP draws as many bags
+PROTOCOLS = ("APP", "UPP", "NPP", "Dirichlet")
 
 
 class PlanText:
@@ -136,10 +139,6 @@ def _digest(X: Any, labels: list[Any]) -> str:
     return digest.hexdigest()
 
 
-FORMAT = 1  # of cells; a new number runs all cells again
-GRID_BAGS = 21  # prevalences of APP for two classes; with more classes, UPP draws as many bags
-
-
 @dataclass(frozen=True, slots=True)
 class Classifier:
     """A classifier that methods share: its class and settings, and a grid to choose from, if any."""
@@ -238,9 +237,6 @@ class Plan:
         content = {"part": self.classifiers[classifier].part, "grid": self.classifiers[classifier].grid}
         content |= {"seed": seed, "learn": self.learn, "folds": self.folds}
         return digest({"format": FORMAT, "data": fingerprint, **content})
-
-
-PROTOCOLS = ("APP", "UPP", "NPP", "Dirichlet")
 
 
 def read_plan(path: str | Path) -> Plan:

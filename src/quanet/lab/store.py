@@ -35,6 +35,7 @@ from quanet.files import replacing
 
 MANIFEST = "experiment.json"
 Metadata = dict[str, Any]
+LOCK = ".lock"
 
 
 def read_manifest(folder: Path) -> Metadata:
@@ -81,9 +82,6 @@ def asked_cells(manifest: Metadata) -> dict[Cell, str]:
         return cells
     asked = {Cell(*cell) for cell in manifest["asked"]}
     return {cell: key for cell, key in cells.items() if cell in asked}
-
-
-LOCK = ".lock"
 
 
 def write(path: Path, content: bytes) -> None:

@@ -33,6 +33,8 @@ from quanet.lab.plan import Method, Parts, Plan, load
 from quanet.lab.store import Metadata, Store, from_npz, to_npz, write
 from quanet.simplex import encode
 
+HELD_OUT = 0.4  # fraction of the training rows for choosing settings
+
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that affect results."""
@@ -57,9 +59,6 @@ def hardware() -> str:
 
         found += f", {accelerator()}" if accelerator() else ""
     return found
-
-
-HELD_OUT = 0.4  # fraction of the training rows for choosing settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Counting: classify and count, its probabilistic version, and both adjusted for the classifier's known errors.
 
 The equations are those of Esuli, Moreo and Sebastiani (CIKM 2018), section 2, in their order there: (1) is CC, (2) the
-relation of its estimate to the truth, (3) ACC, (4) PCC, (5) PACC.
+relation of its estimate to the truth, (3) ACC, (4) PCC, (5) PACC. Friedman's methods and CDE correct counts otherwise;
+`TrainPrevalence` is the baseline that counts nothing.
 """
 
 import warnings
@@ -9,16 +10,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import _num_samples
 
 from quanet.arrays import FloatArray, IntArray, check_rows
+from quanet.base import Quantifier
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.solvers import simplex_least_squares
+from quanet.parameters import Constraints, whole
 from quanet.simplex import count
 
 SINGULAR = 1e-6  # rates whose smallest singular value is below this cannot be separated
 PULL = 1e-4  # weight of the plain count in directions that rates leave open: small, and far above rounding errors
+EMPTY = 1e-12  # the least share, so that costs stay finite
 
 
 def classify_and_count(posteriors: FloatArray) -> FloatArray:
@@ -279,3 +284,231 @@ class PACC(_Adjusted):
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Average, then adjust: (..., n, k) -> (..., k)."""
         return adjust(mean_posterior(check_rows(rows, width=len(self.classes_))), self.rates_)
+
+
+def share_above(posteriors: FloatArray, prior: FloatArray) -> FloatArray:
+    """Share of instances whose posterior of each class is at least its prior: (..., n, k), (k,) -> (..., k).
+
+    Examples
+    --------
+    >>> share_above(np.array([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.1, 0.9]]), np.array([0.8, 0.2]))
+    array([0.25, 0.75])
+    """
+    return mean_posterior((posteriors >= prior).astype(float))
+
+
+class Friedman(AggregativeQuantifier):
+    r"""Friedman's method: adjusted counts of the instances that are more probable than in training.
+
+    An instance counts for every class whose posterior is at least the training prevalence :math:`\rho_c`. Friedman [1]_
+    shows that of all ways to split instances in two this has the least variance near the training prevalences. With
+    :math:`F_{cj}` the share of class j that counts for c, and f these shares in the bag,
+
+    .. math:: \hat p = \arg\min_{p \in \Delta} \| F p - f \|^2
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+
+    Attributes
+    ----------
+    rates_ : (k, k), F above.
+
+    References
+    ----------
+    .. [1] J. H. Friedman, "Class counts in future unlabeled samples", presentation at the MIT CSAIL Big Data Event,
+           2014.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.6, 0.4], [0.2, 0.8]], ["no", "no", "no", "yes"]
+    >>> Friedman("precomputed").fit(posteriors, labels).predict([[0.4, 0.6], [0.7, 0.3], [0.8, 0.2]])
+    array([1., 0.])
+    """
+
+    about: ClassVar[About] = About("counting", "Friedman (2014)", "any", "posteriors", "O(n k + k^3)")
+
+    rates_: FloatArray
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        k = posteriors.shape[1]
+        self.rates_ = np.stack([share_above(posteriors[codes == c], self.prior_) for c in range(k)], axis=1)
+        if is_singular(self.rates_):
+            warnings.warn(
+                "Friedman cannot separate all classes with this classifier: its rates are linearly dependent. Where it "
+                "cannot, it returns the training prevalences. Use a better classifier.",
+                QuanetWarning,
+                stacklevel=4,
+            )
+
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count above the priors, then adjust: (..., n, k) -> (..., k)."""
+        counted = share_above(check_rows(rows, width=len(self.classes_)), self.prior_)
+        if not is_singular(self.rates_):
+            return simplex_least_squares(self.rates_, counted)
+        pull = open_directions(self.rates_)
+        wanted = np.broadcast_to(pull @ self.prior_, counted.shape)
+        return simplex_least_squares(np.vstack([self.rates_, pull]), np.concatenate([counted, wanted], axis=-1))
+
+
+class DeBias(AggregativeQuantifier):
+    r"""De-biased mean posterior: freed of its pull to the training prevalence [1]_.
+
+    .. math:: \hat p = \rho + \frac{\bar \pi - \rho}{V}, \qquad
+        V = \frac{\tfrac1m \sum_i (\pi_i - \rho)^2}{\rho (1 - \rho)}
+
+    where :math:`\bar\pi` is the bag's mean posterior of the second class, :math:`\rho` its training prevalence and V
+    the share of the labels' variance that out-of-fold posteriors explain. Of calibrated ones it is tpr - fpr of `PACC`.
+
+    Parameters
+    ----------
+    classifier, cv : see `AggregativeQuantifier`.
+
+    Attributes
+    ----------
+    explained_ : V.
+
+    References
+    ----------
+    .. [1] J. H. Friedman, "Class counts in future unlabeled samples", presentation at the MIT CSAIL Big Data Event,
+           2014.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]], ["no", "no", "yes", "yes"]
+    >>> quantifier = DeBias("precomputed").fit(posteriors, labels)
+    >>> quantifier.explained_, quantifier.predict([[0.3, 0.7], [0.5, 0.5]])
+    (0.4, array([0.25, 0.75]))
+    """
+
+    about: ClassVar[About] = About("counting", "Friedman (2014)", "two", "posteriors", "O(n)")
+
+    explained_: float
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:  # noqa: ARG002
+        spread = np.square(posteriors[:, 1] - self.prior_[1]).mean()
+        self.explained_ = float(spread / (self.prior_[0] * self.prior_[1]))
+        if self.explained_ < SINGULAR:
+            warnings.warn(
+                "DeBias cannot separate the classes: all posteriors equal the training prevalence. It returns "
+                "their mean. Use a better classifier.",
+                QuanetWarning,
+                stacklevel=4,
+            )
+
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Average, then stretch about the prior: (..., n, 2) -> (..., 2)."""
+        mean = mean_posterior(check_rows(rows, width=2))
+        if self.explained_ < SINGULAR:
+            return mean
+        positive = np.clip(self.prior_[1] + (mean[..., 1] - self.prior_[1]) / self.explained_, 0, 1)
+        return np.stack([1 - positive, positive], axis=-1)
+
+
+def iterate_counts(scores: FloatArray, prior: float, *, tol: float = 1e-4, max_iter: int = 100) -> FloatArray:
+    r"""Share of positives by repeated counting at a moving threshold: (..., n) -> (...) (Xue and Weiss 2009).
+
+    With p the share counted so far, at first at 0.5, a false positive costs
+    :math:`r = \frac{\rho}{1 - \rho} \frac{1 - p}{p}` times a false negative, so that scores above
+    :math:`r / (1 + r)` are counted next. Threshold and count move one way only, so every bag settles.
+
+    Examples
+    --------
+    >>> float(iterate_counts(np.array([0.9, 0.8, 0.7, 0.45, 0.1]), 0.5))
+    0.8
+    """
+    counted = np.count_nonzero(scores > 0.5, axis=-1) / scores.shape[-1]
+    odds = max(prior, EMPTY) / max(1 - prior, EMPTY)
+    for _ in range(max_iter - 1):
+        cost = odds * np.maximum(1 - counted, EMPTY) / np.maximum(counted, EMPTY)
+        updated = np.count_nonzero(scores > (cost / (1 + cost))[..., None], axis=-1) / scores.shape[-1]
+        change, counted = np.abs(updated - counted), updated
+        if (change < tol).all():
+            break
+    return np.asarray(counted)
+
+
+class CDE(AggregativeQuantifier):
+    r"""Class distribution estimation: repeated counts at the costs that the last count implies.
+
+    With p the share counted so far, at first at the threshold 0.5, and :math:`\rho` the training prevalence of the
+    second class, a false positive costs r times a false negative, and
+
+    .. math:: \hat p \leftarrow \frac1n \sum_i \Big[ \pi_i > \frac{r}{1 + r} \Big], \qquad
+        r = \frac{\rho}{1 - \rho} \cdot \frac{1 - \hat p}{\hat p}
+
+    The published method [1]_ retrains a cost-sensitive classifier in each round; with posteriors that is a threshold.
+    It corrects `CC` without held-out instances, but not fully.
+
+    Parameters
+    ----------
+    classifier : see `AggregativeQuantifier`.
+    tol : a bag has converged when its prevalence changes by less.
+    max_iter : maximum number of rounds.
+
+    References
+    ----------
+    .. [1] J. C. Xue and G. M. Weiss, "Quantification and semi-supervised classification methods for handling changes in
+           class distribution", KDD 2009.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]], ["no", "no", "yes", "yes"]
+    >>> bag = [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.55, 0.45], [0.9, 0.1]]
+    >>> CDE("precomputed").fit(posteriors, labels).predict(bag)
+    array([0.2, 0.8])
+    """
+
+    about: ClassVar[About] = About("counting", "Xue and Weiss (2009)", "two", "posteriors", "O(n) a round")
+    allowed_values: ClassVar[Constraints] = {"max_iter": whole(1)}
+
+    def __init__(self, classifier: Any = None, *, tol: float = 1e-4, max_iter: int = 100) -> None:
+        self.classifier = classifier
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count, move the threshold, count again: (..., n, 2) -> (..., 2)."""
+        scores = check_rows(rows, width=2)[..., 1]
+        positive = iterate_counts(scores, float(self.prior_[1]), tol=self.tol, max_iter=self.max_iter)
+        return np.stack([1 - positive, positive], axis=-1)
+
+
+class TrainPrevalence(Quantifier):
+    r"""The training prevalences, for every bag; a method that does no better has learned nothing.
+
+    .. math:: \hat p_c = \rho_c = \frac{m_c}{m}
+
+    with :math:`m_c` of m training instances in class c. Also known as maximum likelihood prevalence estimation (MLPE)
+    [1]_.
+
+    Parameters
+    ----------
+    classifier : not used; accepted so that all methods can be built alike.
+
+    References
+    ----------
+    .. [1] A. Esuli, A. Fabris, A. Moreo and F. Sebastiani, Learning to Quantify, Springer, 2023.
+
+    Examples
+    --------
+    >>> TrainPrevalence().fit(["x", "y", "z"], ["spam", "ham", "ham"]).predict(["w"])
+    array([0.667, 0.333])
+    """
+
+    about: ClassVar[About] = About("baseline", "the training prevalences", "any", "nothing", "O(1)")
+
+    def __init__(self, classifier: Any = None) -> None:
+        self.classifier = classifier
+
+    def _fit(self, X: Any, y: ArrayLike) -> None:
+        """Count the labels y (n,)."""
+        self._learn_labels(X, y)
+
+    def _read(self, X: Any) -> FloatArray:
+        """Rows of no columns: (n, 0)."""
+        return np.empty((_num_samples(X), 0))
+
+    def aggregate(self, rows: ArrayLike) -> FloatArray:
+        """The training prevalences, for every bag: (..., n, 0) -> (..., k)."""
+        return np.tile(self.prior_, (*check_rows(rows).shape[:-2], 1))

@@ -9,10 +9,8 @@ from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.methods.about import About
 from quanet.methods.aggregative import AggregativeQuantifier
 from quanet.methods.divergences import Divergence
-from quanet.methods.kernel_means import METRIC, Distances
-from quanet.methods.matcher import posterior_columns
-from quanet.methods.matching import MatchingQuantifier
-from quanet.methods.representations import Representation
+from quanet.methods.matching import MatchingQuantifier, posterior_columns
+from quanet.methods.representations import METRIC, Distances, Representation
 from quanet.parameters import Constraints, whole
 
 FINE = 1000  # steps of prevalence at which a mixture's quantiles are tabled; between them they are nearly straight

@@ -15,9 +15,8 @@ from quanet.classifiers.text import TextClassifier, is_text
 from quanet.errors import InvalidData
 from quanet.methods.about import About
 from quanet.methods.divergences import DIVERGENCE, Divergence
-from quanet.methods.kernel_means import METRIC, Distances, GaussianKernel
-from quanet.methods.matcher import Matcher
-from quanet.methods.representations import GAMMA, REPRESENTATION, Representation
+from quanet.methods.matching import Matcher
+from quanet.methods.representations import GAMMA, METRIC, REPRESENTATION, Distances, GaussianKernel, Representation
 from quanet.parameters import Constraint, Constraints, none_or
 
 

@@ -11,17 +11,77 @@ the threshold to where it is not. Candidates are all posteriors of out-of-fold t
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quanet.arrays import FloatArray, IntArray, check_rows
+from quanet.arrays import BoolArray, FloatArray, IntArray, check_rows
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.aggregative import AggregativeQuantifier
-from quanet.methods.rate_curve import RateCurve, rate_curve, share_reaching
 from quanet.parameters import Constraints, between
+
+CLEAR = 0.25  # MS2 leaves out thresholds whose rates are nearer than this
+
+
+class RateCurve(NamedTuple):
+    """Thresholds, in ascending order, with the shares of positives and negatives that reach each: three times (m,)."""
+
+    thresholds: FloatArray
+    tpr: FloatArray
+    fpr: FloatArray
+
+    def where(self, kept: BoolArray) -> "RateCurve":
+        """Some of the thresholds."""
+        return RateCurve(self.thresholds[kept], self.tpr[kept], self.fpr[kept])
+
+
+def rate_curve(scores: FloatArray, positive: BoolArray, thresholds: FloatArray | None = None) -> RateCurve:
+    """Rates at every distinct score, or at given thresholds: (n,), (n,) -> a `RateCurve`.
+
+    Examples
+    --------
+    >>> rate_curve(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
+    RateCurve(thresholds=array([0.1, 0.4, 0.9]), tpr=array([1. , 1. , 0.5]), fpr=array([1. , 0.5, 0. ]))
+    """
+    at = np.unique(scores) if thresholds is None else thresholds
+    sides = (np.sort(scores[positive]), np.sort(scores[~positive]))
+    shares = [(len(side) - np.searchsorted(side, at)) / len(side) for side in sides]
+    return RateCurve(at, *shares)
+
+
+def share_reaching(scores: FloatArray, threshold: float) -> FloatArray:
+    """Share of every bag's scores that are at least `threshold`: (..., n) -> (...).
+
+    Examples
+    --------
+    >>> float(share_reaching(np.array([0.1, 0.4, 0.4, 0.9]), 0.4))
+    0.75
+    """
+    return np.asarray(np.count_nonzero(scores >= threshold, axis=-1) / scores.shape[-1])
+
+
+def median_sweep(scores: FloatArray, curve: RateCurve) -> FloatArray:
+    """Median over all thresholds of the adjusted count: (..., n) -> (...).
+
+    Examples
+    --------
+    Adjusted counts are 0.5, 1 and 0.5 at the three thresholds:
+
+    >>> curve = RateCurve(np.array([0.2, 0.5, 0.8]), np.array([1.0, 0.75, 0.5]), np.array([0.5, 0.25, 0.0]))
+    >>> float(median_sweep(np.array([0.1, 0.6, 0.6, 0.9]), curve))
+    0.5
+    """
+    from quanet import kernels
+
+    bags = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
+    found = np.empty(len(bags))
+    cells = np.empty(len(curve.thresholds), dtype=np.intp)
+    kernels.cells_of(curve.thresholds, np.empty(len(cells)), cells)
+    table = np.searchsorted(cells, np.arange(kernels.CELLS + 1))
+    kernels.median_sweep(bags, curve.thresholds, table, curve.fpr, 1 / (curve.tpr - curve.fpr), found)
+    return found.reshape(scores.shape[:-1])
 
 
 class Thresholds(AggregativeQuantifier):
@@ -248,3 +308,97 @@ class TAC(_OneThreshold):
 
     def _readings(self, posteriors: FloatArray) -> FloatArray:
         return np.eye(2)[(posteriors[:, self.positive_] >= self.threshold_).astype(np.intp)]
+
+
+class MS(Thresholds):
+    r"""Median sweep: the median of the adjusted counts at all thresholds [1]_.
+
+    .. math:: \hat p = \operatorname{median}_t \frac{c_t - fpr_t}{tpr_t - fpr_t}, \text{ each clipped to } [0, 1]
+
+    The notation is that of `T50`. No single threshold has to be good, so it is stable for rare classes.
+
+    Parameters
+    ----------
+    classifier, cv, positive : see `T50`.
+
+    Attributes
+    ----------
+    positive_ : the position of the class that is counted in `classes_`.
+    thresholds_, tpr_, fpr_ : the thresholds whose rates differ, and their rates: (m,) each.
+
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying counts and costs via classification", Data Mining and Knowledge Discovery 17, 2008.
+
+    Examples
+    --------
+    >>> posteriors, labels = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> MS("precomputed", positive="yes").fit(posteriors, labels).predict([[0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About(
+        "thresholds", "Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances"
+    )
+
+    thresholds_: FloatArray
+    tpr_: FloatArray
+    fpr_: FloatArray
+
+    def _fit_aggregation(self, posteriors: FloatArray, codes: IntArray) -> None:
+        self.thresholds_, self.tpr_, self.fpr_ = self._kept(self._curve(posteriors, codes))
+
+    def _kept(self, curve: RateCurve) -> RateCurve:
+        return curve
+
+    def _aggregate(self, rows: ArrayLike) -> FloatArray:
+        """Count at all thresholds, adjust each, take the median: (..., n, 2) -> (..., 2)."""
+        return self._shares(median_sweep(self._scores(rows), RateCurve(self.thresholds_, self.tpr_, self.fpr_)))
+
+
+class MS2(MS):
+    r"""Median sweep 2: the median sweep over clear thresholds only [1]_.
+
+    .. math:: \hat p = \operatorname{median}_{t :\, tpr_t - fpr_t > 1/4} \frac{c_t - fpr_t}{tpr_t - fpr_t}
+
+    The notation is that of `T50`.
+
+    Parameters
+    ----------
+    classifier, cv, positive : see `T50`.
+
+    Attributes
+    ----------
+    positive_, thresholds_, tpr_, fpr_ : as in `MS`, of clear thresholds.
+
+    Notes
+    -----
+    If no threshold is clear, it uses all of them and warns; QuaPy 0.2 falls back to plain counting.
+
+    References
+    ----------
+    .. [1] G. Forman, "Quantifying counts and costs via classification", Data Mining and Knowledge Discovery 17, 2008.
+
+    Examples
+    --------
+    >>> quantifier = MS2("precomputed", positive=1).fit([[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6]], [0, 0, 1, 1])
+    >>> quantifier.predict([[0.1, 0.9], [0.4, 0.6], [0.8, 0.2]])
+    array([0.5, 0.5])
+    """
+
+    about: ClassVar[About] = About(
+        "thresholds", "Forman (2008)", "two", "posteriors", "O(n log m + m), m training instances"
+    )
+
+    def _kept(self, curve: RateCurve) -> RateCurve:
+        clear = curve.tpr - curve.fpr > CLEAR
+        if clear.any():
+            return curve.where(clear)
+        most = (curve.tpr - curve.fpr).max()
+        warnings.warn(
+            f"MS2 uses thresholds with tpr - fpr above {CLEAR}, but the largest difference is {most:.3g}. "
+            "It uses all thresholds, as MS does. Use a better classifier.",
+            QuanetWarning,
+            stacklevel=4,
+        )
+        return curve

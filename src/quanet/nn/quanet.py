@@ -13,7 +13,7 @@ from quanet.base import Quantifier
 from quanet.errors import QuanetWarning, missing_torch
 from quanet.held_out import ADVICE, MIN_HELD_OUT, HeldOut, knowledge
 from quanet.methods.about import About
-from quanet.methods.em import Calibrated
+from quanet.methods.likelihood import Calibrated
 from quanet.methods.solvers import maximum_likelihood
 from quanet.nn.share_reader import KnownRows, ShareCurves, powers, read_each, read_two
 from quanet.simplex import smooth

@@ -42,7 +42,7 @@ PARTS = {
     "TextDescriber": "quanet.drift.descriptions",
     "PrecomputedPosteriors": "quanet.classifiers.cross_fitting",
     "KnownRows": "quanet.nn.share_reader",
-    "Matcher": "quanet.methods.matcher",
+    "Matcher": "quanet.methods.matching",
     "Epoch": "quanet.nn.loop",
     "PaperQuaNet": "quanet.nn.paper",
     "RowMaker": "quanet.nn.row_maker",

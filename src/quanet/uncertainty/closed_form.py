@@ -36,7 +36,7 @@ from quanet.drift.scale import without_drift
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.held_out import HeldOut
 from quanet.methods.counting import ACC, CC, PACC, PCC, adjust, is_singular, soft_rates
-from quanet.methods.em import EMQ
+from quanet.methods.likelihood import EMQ
 from quanet.methods.solvers import maximum_likelihood
 from quanet.simplex import smooth, to_counts
 from quanet.uncertainty.control_variates import ControlledCount

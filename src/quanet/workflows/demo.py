@@ -13,9 +13,8 @@ from quanet.evaluation.diagnose import diagnose
 from quanet.evaluation.evaluate import Results, evaluate, fit_for_estimates
 from quanet.evaluation.findings import Diagnosis
 from quanet.evaluation.limits import pool_limit
-from quanet.methods.baseline import TrainPrevalence
-from quanet.methods.counting import ACC, CC, PACC, PCC
-from quanet.methods.em import EMQ
+from quanet.methods.counting import ACC, CC, PACC, PCC, TrainPrevalence
+from quanet.methods.likelihood import EMQ
 from quanet.protocols import APP
 from quanet.simplex import prevalence_of
 from quanet.uncertainty.intervals import predict_interval, predict_interval_bags
