@@ -57,9 +57,8 @@ from quanet.methods.ensemble import Ensemble as Ensemble
 from quanet.methods.ensemble import Median as Median
 from quanet.methods.features import KMM as KMM
 from quanet.methods.features import EDx as EDx
+from quanet.methods.features import HDx as HDx
 from quanet.methods.features import MatchingX as MatchingX
-from quanet.methods.hellinger import HDx as HDx
-from quanet.methods.hellinger import HDy as HDy
 from quanet.methods.kde import KDEyCS as KDEyCS
 from quanet.methods.kde import KDEyHD as KDEyHD
 from quanet.methods.kde import KDEyML as KDEyML
@@ -69,6 +68,7 @@ from quanet.methods.likelihood import MAPLS as MAPLS
 from quanet.methods.matching import SMM as SMM
 from quanet.methods.matching import DMy as DMy
 from quanet.methods.matching import DyS as DyS
+from quanet.methods.matching import HDy as HDy
 from quanet.methods.matching import Matching as Matching
 from quanet.methods.multiclass import OneVsRest as OneVsRest
 from quanet.methods.neighbours import PWK as PWK

@@ -40,8 +40,7 @@ from quanet import (
 )
 from quanet.errors import InvalidBags, InvalidData, InvalidSetting, QuanetWarning
 from quanet.methods.divergences import DIVERGENCES, Divergence, find_divergence
-from quanet.methods.hellinger import nearest_on_grid, prevalence_grid
-from quanet.methods.matching import FEW_BINS, MANY_BINS, middle, posterior_columns
+from quanet.methods.matching import FEW_BINS, MANY_BINS, middle, nearest_on_grid, posterior_columns, prevalence_grid
 from quanet.methods.order import smoothness
 from quanet.methods.solvers import _Search, nearest_mixtures
 from quanet.simplex import check_prevalences
