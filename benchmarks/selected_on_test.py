@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from quanet.nn.bag_pools import BagPool
 from quanet.nn.paper import PaperQuaNet
+from quanet.nn.training import BagPool
 from quanet.simplex import encode
 
 

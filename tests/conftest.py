@@ -25,7 +25,7 @@ settings.register_profile("quanet", deadline=None, derandomize=True, max_example
 settings.load_profile("quanet")
 
 ESTIMATES_ONLY = {"classifiers", "data", "lab", "labels", "methods"}
-ESTIMATES_ONLY |= {"test_checkpoints.py", "test_lstm.py", "test_set_networks.py"}
+ESTIMATES_ONLY |= {"test_training.py", "test_lstm.py", "test_set_networks.py"}
 
 
 @pytest.hookimpl(wrapper=True)

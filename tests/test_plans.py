@@ -41,7 +41,7 @@ def test_the_modern_plan_can_be_read():
 def test_the_variant_that_peeks_selects_on_bags_of_test_rows_and_the_papers_does_not(monkeypatch):
     monkeypatch.syspath_prepend(str(PLANS))
     from quanet.nn import paper
-    from quanet.nn.loop import Epoch
+    from quanet.nn.training import Epoch
     from selected_on_test import SelectedOnTest
 
     seen = {}

@@ -32,7 +32,7 @@ from quanet import (
 )
 from quanet.drift.scale import without_drift
 from quanet.errors import QuanetWarning
-from quanet.nn import paper, set_quantifier
+from quanet.nn import paper, set_networks
 from quanet.nn.training import Recipe
 from tests.test_contract import METHODS, OF_TWO_CLASSES, ORDERED, TWO_CLASSES, first_of_class, in_two_folds
 
@@ -50,7 +50,7 @@ EVERY = [*first_of_class([*METHODS, *OF_TWO_CLASSES, *TWO_CLASSES, *ORDERED]), *
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """Networks are trained for a moment."""
-    monkeypatch.setattr(set_quantifier, "RECIPE", QUICK)
+    monkeypatch.setattr(set_networks, "RECIPE", QUICK)
     monkeypatch.setattr(paper, "RECIPE", QUICK)
 
 

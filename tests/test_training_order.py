@@ -12,7 +12,7 @@ from quanet.classifiers.cross_fitting import cross_fit
 from quanet.classifiers.folds import make_folds
 from quanet.data.duplicates import RowOrder, canonical_order, find_distinct
 from quanet.evaluation.searches import GridSearchQ
-from quanet.nn.set_quantifier import SetQuantifier
+from quanet.nn.set_networks import SetQuantifier
 
 CLASSES = np.array([0, 1])
 

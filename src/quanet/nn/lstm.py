@@ -2,14 +2,18 @@
 
 import math
 import os
+import re
 import warnings
-from collections.abc import Iterable, Iterator
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -18,17 +22,186 @@ from torch.nn import functional
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers.cross_fitting import check_labels
 from quanet.classifiers.text import check_texts
+from quanet.data.duplicates import find_distinct
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
-from quanet.nn.checkpoints import Checkpoint
 from quanet.nn.device import full_precision, on_device, resolve_device, seeded
-from quanet.nn.loop import Batch, Epoch, Loss, train
-from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import TextLSTM
-from quanet.nn.text_batches import TextPool, alike_in_length, draw_balanced, held_out_weights, hold_out
-from quanet.nn.training import check_checkpoint, pace_of, progress_line
-from quanet.nn.vocabulary import FIRST_WORD, encode_words, most_frequent_words
+from quanet.nn.training import (
+    Batch,
+    Checkpoint,
+    Epoch,
+    Loss,
+    check_checkpoint,
+    network_as_arrays,
+    pace_of,
+    progress_line,
+    restore_network,
+    train,
+)
 from quanet.parameters import Constraints, at_least, between, check_parameters, one_of, positive, whole
-from quanet.simplex import classes_of, encode
+from quanet.simplex import classes_of, count, draw_uniformly, encode, to_counts
+
+PADDING = 0
+UNKNOWN = 1
+FIRST_WORD = 2
+
+IdMatrix: TypeAlias = NDArray[np.int32]
+
+_LINE_BREAK = re.compile(r"<br\s*/?>")
+_WORD = re.compile(r"\w+(?:'\w+)*")
+READ_AT_ONCE = 1024  # texts in a batch without gradients: a few hundred megabytes at most
+ADVICE = "It is faster on a GPU, with a smaller max_steps, or with TextClassifier() instead of LSTMClassifier()."
+
+
+def tokenize(text: str) -> list[str]:
+    """The words of a text, lower-cased; HTML line breaks are none.
+
+    Examples
+    --------
+    >>> tokenize("Don't look.<br /><br />GREAT film, 10/10")
+    ["don't", 'look', 'great', 'film', '10', '10']
+    """
+    return _WORD.findall(_LINE_BREAK.sub(" ", text.lower()))
+
+
+def most_frequent_words(texts: list[str], size: int) -> dict[str, int]:
+    """Ids of the `size` most frequent words, from `FIRST_WORD` on; words as frequent as each other in their own order.
+
+    Examples
+    --------
+    >>> most_frequent_words(["b a c", "c b", "c"], 2)
+    {'c': 2, 'b': 3}
+    """
+    frequency: Counter[str] = Counter()
+    for text in texts:
+        frequency.update(tokenize(text))
+    if not frequency:
+        raise InvalidData(
+            f"no words were found in the {len(texts)} texts, such as {texts[0][:40]!r}. Check the column."
+        )
+    ranked = sorted(frequency, key=lambda word: (-frequency[word], word))
+    return {word: number for number, word in enumerate(ranked[:size], start=FIRST_WORD)}
+
+
+def encode_words(texts: Iterable[str], vocabulary: Mapping[str, int], length: int) -> tuple[IdMatrix, IntArray]:
+    """Ids (n, length) of the last `length` words of every text, padded at the end, and their number (n,).
+
+    Examples
+    --------
+    >>> encode_words(["one two three", "", "two four"], {"one": 2, "two": 3, "three": 4}, 2)
+    (array([[3, 4], [0, 0], [3, 1]], dtype=int32), array([2, 0, 2]))
+    """
+    known = vocabulary.get
+    # Numbers side by side: a list of lists would take several times the memory.
+    flat, sizes = array("i"), []
+    for text in texts:
+        words = tokenize(text)[-length:]
+        flat.extend([known(word, UNKNOWN) for word in words])
+        sizes.append(len(words))
+    lengths = np.array(sizes, dtype=np.intp)
+    ids = np.full((len(lengths), length), PADDING, dtype=np.int32)
+    ids[np.arange(length) < lengths[:, None]] = np.asarray(flat, dtype=np.int32)
+    return ids, lengths
+
+
+@dataclass(frozen=True, slots=True)
+class TextPool:
+    """Labelled texts on their device: the ids of their words (n, t), their lengths (n,) and classes (n, k), one-hot."""
+
+    ids: Tensor
+    lengths: Tensor
+    truth: Tensor
+    known_lengths: IntArray  # the same lengths where reading them does not wait for the device
+
+    @classmethod
+    def on(cls, device: torch.device, ids: IdMatrix, lengths: IntArray, codes: IntArray) -> Self:
+        """Move texts with these classes (n,) to a device."""
+        truth = np.eye(int(codes.max()) + 1, dtype=np.float32)[codes]
+        here, lengths_here, truth_here = (torch.from_numpy(array).to(device) for array in (ids, lengths, truth))
+        return cls(here, lengths_here, truth_here, lengths)
+
+    def batches(self, chosen: IntArray, weights: FloatArray) -> Iterator[Batch]:
+        """Batches of the chosen texts (s, b) and their weights (s, b), gathered on the device, as wide as needed."""
+        device = self.ids.device
+        widths = self.known_lengths[chosen].max(axis=1).clip(1).tolist()
+        rows = torch.from_numpy(chosen).to(device)  # once for all batches: a copy for each would make the device wait
+        shares = torch.from_numpy(weights.astype(np.float32)).to(device)
+        for row, share, width in zip(rows, shares, widths, strict=True):
+            yield self.ids[row, :width].long(), self.lengths[row], self.truth[row], share
+
+    def all_of(self, chosen: IntArray, weights: FloatArray) -> Iterator[Batch]:
+        """The chosen texts (n,) once, in batches whose mean loss is the one weighted by `weights`, of sum one."""
+        parts = list(alike_in_length(self.known_lengths[chosen]))
+        for part in parts:
+            yield from self.batches(chosen[None, part], weights[None, part] * len(parts))
+
+
+def alike_in_length(lengths: IntArray) -> Iterator[IntArray]:
+    """Positions of texts in parts of bounded size, the shortest texts first, so that little padding is read."""
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), READ_AT_ONCE):
+        yield order[start : start + READ_AT_ONCE]
+
+
+def hold_out(
+    codes: IntArray,
+    classes: LabelArray,
+    share: float,
+    *,
+    texts: list[str] | None = None,
+    rng: np.random.Generator,
+) -> tuple[IntArray, IntArray]:
+    """Positions to train on and to hold out, the same share of every class: at least one where a class has two.
+
+    Copies of one of the `texts` (n,) are on the same side.
+    """
+    distinct = None if texts is None else find_distinct(texts)
+    if distinct is not None:
+        parts = hold_out(distinct.representatives(codes), classes, share, rng=rng)
+        first, second = (np.flatnonzero(np.isin(distinct.owner, part)) for part in parts)
+        return first, second
+    sizes = count(codes, len(classes))
+    single = classes[sizes == 1].tolist()
+    if len(single) == len(classes):
+        raise InvalidData(f"every class has one text, so none can be held out for early stopping: {single}. Add texts.")
+    if single:
+        warnings.warn(
+            f"class {single[0]!r} has one text. It is used for training, and none is held out for early stopping.",
+            QuanetWarning,
+            stacklevel=3,
+        )
+    shuffled = rng.permutation(len(codes))
+    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    rank = np.arange(len(codes)) - np.repeat(sizes.cumsum() - sizes, sizes)
+    held_sizes = np.minimum(np.rint(share * sizes).astype(np.intp).clip(1), sizes - 1)
+    held = rank < np.repeat(held_sizes, sizes)
+    return by_class[~held], by_class[held]
+
+
+def draw_balanced(codes: IntArray, shape: tuple[int, int], *, rng: np.random.Generator) -> IntArray:
+    """Positions (s, b) of s batches of b instances, each batch at a prevalence uniform on the simplex.
+
+    Examples
+    --------
+    >>> codes = np.array([0, 1, 1, 1, 1, 1, 1, 1])
+    >>> chosen = draw_balanced(codes, (2000, 10), rng=np.random.default_rng(0))
+    >>> float((codes[chosen] == 0).mean())
+    0.5
+    """
+    steps, size = shape
+    sizes = count(codes, int(codes.max()) + 1)
+    wanted = to_counts(draw_uniformly(steps, len(sizes), rng=rng), size)
+    drawn = np.repeat(np.tile(np.arange(len(sizes)), steps), wanted.ravel()).reshape(shape)
+    within = (rng.random(shape) * sizes[drawn]).astype(np.intp)
+    return np.argsort(codes, kind="stable")[(sizes.cumsum() - sizes)[drawn] + within]
+
+
+def held_out_weights(codes: IntArray, *, balanced: bool) -> FloatArray:
+    """What every held-out instance counts for, of sum one: the same, or the same for every class."""
+    if not balanced:
+        return np.full(len(codes), 1 / len(codes))
+    sizes = count(codes, int(codes.max()) + 1)
+    return 1 / (sizes[codes] * np.count_nonzero(sizes))
 
 
 def mean_squared_error(network: nn.Module, batch: Batch) -> Tensor:
@@ -45,7 +218,6 @@ def cross_entropy(network: nn.Module, batch: Batch) -> Tensor:
     return -(weights @ (scores.log_softmax(dim=-1) * truth).sum(dim=-1))
 
 
-ADVICE = "It is faster on a GPU, with a smaller max_steps, or with TextClassifier() instead of LSTMClassifier()."
 LOSSES: dict[str, Loss] = {"mse": mean_squared_error, "cross_entropy": cross_entropy}
 
 

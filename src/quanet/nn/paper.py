@@ -16,13 +16,24 @@ from quanet.bags import Bags
 from quanet.errors import InvalidSetting
 from quanet.held_out import HeldOut
 from quanet.methods.counting import classify_and_count, hard_rates, mean_posterior, soft_rates
-from quanet.nn.bag_pools import BagPool, to_tensors
 from quanet.nn.device import on_device, one_thread, resolve_device, seeded
-from quanet.nn.loop import Batch, Epoch, train
-from quanet.nn.network_state import network_as_arrays, restore_network
 from quanet.nn.networks import PaperNetwork
 from quanet.nn.row_maker import HELD_OUT, NetworkQuantifier, RowMaker
-from quanet.nn.training import Recipe, check_checkpoint, checkpoint_of, classifier_to_fit, follow, pace_of
+from quanet.nn.training import (
+    BagPool,
+    Batch,
+    Epoch,
+    Recipe,
+    check_checkpoint,
+    checkpoint_of,
+    classifier_to_fit,
+    follow,
+    network_as_arrays,
+    pace_of,
+    restore_network,
+    to_tensors,
+    train,
+)
 from quanet.parameters import Constraints, at_least, whole
 
 RECIPE = Recipe(bags=100, sizes=(500, 500), batches=100, stop_sizes=(500, 500), stop_batches=30, lr=1e-4)

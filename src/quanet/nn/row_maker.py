@@ -39,7 +39,7 @@ class RowMaker:
 
     Parameters
     ----------
-    classifier, cv : see `quanet.nn.set_quantifier.SetQuantifier`.
+    classifier, cv : see `quanet.nn.set_networks.SetQuantifier`.
     refine : whether the embedding is reduced to its directions of largest variance, and posteriors are replaced by a
         reader's, a logistic regression on log posteriors and embedding, where out-of-fold ones are clearly better.
         Otherwise the embedding is only standardised. Cross-fitted posteriors are never replaced: they differ from those

@@ -43,7 +43,7 @@ PARTS = {
     "PrecomputedPosteriors": "quanet.classifiers.cross_fitting",
     "KnownRows": "quanet.nn.share_reader",
     "Matcher": "quanet.methods.matching",
-    "Epoch": "quanet.nn.loop",
+    "Epoch": "quanet.nn.training",
     "PaperQuaNet": "quanet.nn.paper",
     "RowMaker": "quanet.nn.row_maker",
     "Statistics": "quanet.nn.paper",

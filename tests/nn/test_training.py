@@ -1,16 +1,124 @@
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from quanet import DeepSets, Gaussians, LSTMClassifier, QuaNet, load, save
 from quanet.errors import InvalidSetting, QuanetWarning
-from quanet.nn.checkpoints import Checkpoint
-from quanet.nn.training import Recipe
+from quanet.nn.training import Checkpoint, Epoch, Recipe, fit_epoch, mean_loss, train
+
+ONE = torch.ones(1)
+
+
+class Number(nn.Module):
+    """One weight, so that every state of a training is a number; `read` scripts what the held-out data say."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        return self.weight * x
+
+
+def climb(network, batch):
+    """A loss that always wants a larger weight; of validation batches it is the distance to where they want it."""
+    if network.training:
+        return -network(batch[0]).sum()
+    return (network.weight - batch[0]).abs().sum()
+
+
+def training(network, *, optimum, steps=3, **settings):
+    settings = {"lr": 1.0, "weight_decay": 0.0} | settings
+    return train(network, lambda: [(ONE,)] * steps, [(ONE * optimum,)], climb, **settings)
+
+
+def test_the_best_weights_come_back_when_epochs_run_out():
+    network = Number()
+    epochs = list(training(network, optimum=6.0, max_epochs=5))
+    # Adam's steps are of length one here: 3, 6, 9, ... after each epoch.
+    assert [epoch.best for epoch in epochs] == [True, True, False, False, False]
+    assert network.weight.item() == pytest.approx(6, abs=1e-3)
+    assert not network.training
+
+
+def test_patience_counts_epochs_without_a_better_loss():
+    network = Number()
+    epochs = list(training(network, optimum=6.0, max_epochs=50, patience=4))
+    assert [epoch.number for epoch in epochs] == [0, 1, 2, 3, 4, 5]
+    assert network.weight.item() == pytest.approx(6, abs=1e-3)
+
+
+def test_a_better_loss_renews_patience():
+    epochs = list(training(Number(), optimum=30.0, max_epochs=50, patience=1))
+    assert len(epochs) == 11  # ten that improve, and the one that does not
+
+
+def test_the_best_weights_come_back_after_a_break():
+    network = Number()
+    with closing(training(network, optimum=3.0, max_epochs=50)) as epochs:
+        for epoch in epochs:
+            if epoch.number == 2:
+                break
+    assert network.weight.item() == pytest.approx(3, abs=1e-3)
+    assert not network.training
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_the_best_weights_come_back_after_an_exception_in_a_step(error):
+    network, calls = Number(), []
+
+    def loss(network, batch):
+        calls.append(batch)
+        if len(calls) > 10:  # in the third epoch, of three steps and one validation each
+            raise error
+        return climb(network, batch)
+
+    epochs = train(network, lambda: [(ONE,)] * 3, [(ONE * 3,)], loss, lr=1.0, weight_decay=0.0)
+    with pytest.raises(error):
+        list(epochs)
+    assert network.weight.item() == pytest.approx(3, abs=1e-3)
+    assert not network.training
+
+
+def test_one_epoch_trains():
+    network = Number()
+    (epoch,) = training(network, optimum=100.0, max_epochs=1)
+    assert epoch == Epoch(number=0, train_loss=pytest.approx(-1, abs=1e-3), valid_loss=pytest.approx(97), best=True)
+    assert network.weight.item() == pytest.approx(3, abs=1e-3)
+
+
+def test_batches_are_drawn_anew_every_epoch():
+    drawn = []
+
+    def batches():
+        drawn.append(len(drawn))
+        return [(ONE,)]
+
+    list(train(Number(), batches, [(ONE,)], climb, max_epochs=4))
+    assert drawn == [0, 1, 2, 3]
+
+
+def test_the_mean_loss_leaves_no_gradient_and_no_dropout():
+    network = nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 1))
+    x = torch.ones(8, 4)
+    losses = {mean_loss(network, [(x,), (x,)], lambda network, batch: network(batch[0]).mean()) for _ in range(5)}
+    assert len(losses) == 1
+    assert network[1].weight.grad is None
+
+
+def test_the_training_loss_is_the_mean_of_the_steps():
+    network = Number()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.0)
+    network.weight.data += 2
+    assert fit_epoch(network, [(ONE,), (3 * ONE,)], climb, optimizer) == pytest.approx(-4)
+
 
 QUICK = {"max_epochs": 4, "patience": 2, "random_state": 3, "device": "cpu"}
 ONCE = QUICK | {"max_epochs": 1}  # where it matters that there is a training, not how long it is
@@ -31,7 +139,7 @@ SMALL = Recipe(bags=5, sizes=(20, 50), batches=3, stop_sizes=(50, 50), stop_batc
 @pytest.fixture(autouse=True)
 def small_epochs(monkeypatch):
     monkeypatch.setattr("quanet.nn.paper.RECIPE", SMALL)
-    monkeypatch.setattr("quanet.nn.set_quantifier.RECIPE", SMALL)
+    monkeypatch.setattr("quanet.nn.set_networks.RECIPE", SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +203,7 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_that_goes_on(rows, tmp_pat
         import os, signal
         from quanet import DeepSets, Gaussians, QuaNet
         from quanet.nn import paper, training
-        from quanet.nn.checkpoints import Checkpoint
+        from quanet.nn.training import Checkpoint
         paper.RECIPE = training.{SMALL!r}
         write = Checkpoint.write
         def write_and_die(self, *arguments):
@@ -114,7 +222,7 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_that_goes_on(rows, tmp_pat
 def test_a_finished_training_is_not_done_again(rows, tmp_path, monkeypatch):
     X, y = rows
     first = QuaNet.paper(**ONCE, checkpoint=tmp_path).fit(X, y)
-    monkeypatch.setattr("quanet.nn.loop.fit_epoch", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr("quanet.nn.training.fit_epoch", lambda *_: pytest.fail("trained again"))
     assert same_network(QuaNet.paper(**ONCE, checkpoint=tmp_path).fit(X, y), first)
 
 
@@ -166,7 +274,7 @@ def test_a_full_disk_costs_the_checkpoint_not_the_training(rows, tmp_path, monke
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("quanet.nn.checkpoints.np.savez", full)
+    monkeypatch.setattr("quanet.nn.training.np.savez", full)
     with pytest.warns(QuanetWarning, match="could not be written: No space left on device"):
         found = QuaNet.paper(**QUICK, checkpoint=tmp_path).fit(X, y)
     assert same_network(found, trained())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from quanet.nn import token_vectors
+from quanet.nn import encoders
 from quanet.nn.encoders import load_encoder
 
 # Found, not imported: that takes seconds, and only the process that runs these tests needs it.
@@ -19,10 +19,10 @@ def encoder():
 def test_the_vector_of_a_whole_word_is_its_embedding(encoder):
     words = ["good", "bad", "film"]
     tokens = torch.tensor(encoder.tokenizer.convert_tokens_to_ids(words))
-    np.testing.assert_allclose(token_vectors.embed_tokens(encoder, tokens), encoder.encode(words), atol=1e-5)
+    np.testing.assert_allclose(encoders.embed_tokens(encoder, tokens), encoder.encode(words), atol=1e-5)
 
 
 def test_every_token_is_read_in_order(encoder, monkeypatch):
-    monkeypatch.setattr(token_vectors, "load_encoder", lambda model: encoder)
-    monkeypatch.setattr(token_vectors, "embed_tokens", lambda encoder, tokens: tokens[:, None].numpy())
-    np.testing.assert_array_equal(token_vectors.distil()[:, 0], np.arange(len(encoder.tokenizer)))
+    monkeypatch.setattr(encoders, "load_encoder", lambda model: encoder)
+    monkeypatch.setattr(encoders, "embed_tokens", lambda encoder, tokens: tokens[:, None].numpy())
+    np.testing.assert_array_equal(encoders.distil()[:, 0], np.arange(len(encoder.tokenizer)))
