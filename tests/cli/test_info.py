@@ -4,7 +4,7 @@ import numpy as np
 
 import quanet
 from quanet import CC, EMQ, PACC, Gaussians, Monitor
-from quanet.persist.facts import model_facts
+from quanet.persist.load import model_facts
 
 from .made_tables import one_line
 

@@ -36,7 +36,7 @@ from quanet.data.duplicates import canonical_order
 from quanet.drift.scale import without_drift
 from quanet.errors import InvalidData, InvalidSetting
 from quanet.evaluation.searches import along_paths, default_methods
-from quanet.persist.facts import model_facts
+from quanet.persist.load import model_facts
 
 FEW = APP(bag_size=50, repeats=3)
 FEWER = APP(bag_size=50, repeats=2)

@@ -7,7 +7,7 @@ import pytest
 
 from quanet import EMQ, DeepSets, Gaussians, GridSearchQ, WordBags, load, save
 from quanet.drift.scale import NO_SCALE, without_drift
-from quanet.persist.facts import model_facts
+from quanet.persist.load import model_facts
 from quanet.persist.trust import ARRAYS
 
 NUMBERS, Y = Gaussians().draw([0.5, 0.5], 1100, rng=0)

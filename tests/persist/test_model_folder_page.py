@@ -8,10 +8,9 @@ import quanet
 from quanet import EMQ, TextClassifier
 from quanet.cli.info import _plain
 from quanet.data.instances import InputColumns
-from quanet.persist.facts import model_facts
-from quanet.persist.load import CONTAINERS, READERS
+from quanet.persist.load import CONTAINERS, READERS, model_facts
+from quanet.persist.save import MANY
 from quanet.persist.trust import FORMAT, library_versions
-from quanet.persist.writer import MANY
 from quanet.workflows.expected_errors import HeldOutErrors
 from quanet.workflows.fit import LearnedDrift, Training
 from tests.page_fields import listed, sections

@@ -25,10 +25,9 @@ from sklearn.svm import SVC, LinearSVC
 
 from quanet import ACC, APP, CC, EMQ, PACC, PCC, PWK, Gaussians, TextClassifier, TrainPrevalence, load, save
 from quanet.methods.aggregative import AggregativeQuantifier
-from quanet.persist.facts import model_facts
-from quanet.persist.load import Reader
+from quanet.persist.load import Reader, model_facts
+from quanet.persist.save import Writer
 from quanet.persist.trust import Trust, canonical_json, digest
-from quanet.persist.writer import Writer
 
 METHODS = [TrainPrevalence, CC, PCC, ACC, PACC, EMQ]
 LABELS = {

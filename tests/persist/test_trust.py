@@ -21,7 +21,7 @@ from quanet import CC, EMQ, PACC, PCC, Gaussians, load, save
 from quanet.errors import InvalidModel, InvalidSetting
 from quanet.persist import trust
 from quanet.persist.load import untrusted_types
-from quanet.persist.tree_checks import check_trees
+from quanet.persist.trust import check_trees
 from tests.persist.test_save import replace_part
 
 X, CODES = Gaussians(distance=2.0).draw([0.4, 0.6], 60, rng=0)

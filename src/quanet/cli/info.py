@@ -12,7 +12,7 @@ from quanet.cli.options import ModelFolder
 from quanet.wording import percent
 
 if TYPE_CHECKING:
-    from quanet.persist.facts import Facts
+    from quanet.persist.load import Facts
 
 # Shown in the sentence about the data, or in the tables of errors and classes.
 SHOWN_ELSEWHERE = {
@@ -36,7 +36,7 @@ def info(
 
     quanet info model/ --json | jq '.classes'
     """
-    from quanet.persist.facts import model_facts
+    from quanet.persist.load import model_facts
 
     with warnings_as_lines():
         facts = model_facts(model)

@@ -8,7 +8,7 @@ import json
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
@@ -18,12 +18,13 @@ from itertools import chain
 from typing import Any, cast
 from zipfile import ZipFile
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from quanet.base import Quantifier
 from quanet.errors import InvalidModel, InvalidSetting, missing_torch
 from quanet.held_out import HeldOut
-from quanet.persist.tree_checks import check_trees
 
 FORMAT = 1
 CONFIG, ARRAYS, CARD = "config.json", "arrays.safetensors", "README.md"
@@ -280,24 +281,18 @@ def updated_part(data: bytes) -> bytes:
         schema = saved.read("schema.json")
         if b'"quanet.' not in schema:
             return data
+        present = json.dumps(json.loads(schema, object_hook=_in_present_module))
         updated = BytesIO()
         with ZipFile(updated, "w") as archive:
             for entry in saved.infolist():
-                is_schema = entry.filename == "schema.json"
-                content = (
-                    json.dumps(json.loads(schema, object_hook=_in_present_module)) if is_schema else saved.read(entry)
-                )
-                archive.writestr(entry, content)
+                archive.writestr(entry, present if entry.filename == "schema.json" else saved.read(entry))
     return updated.getvalue()
 
 
 def _in_present_module(node: dict[str, Any]) -> dict[str, Any]:
-    if (
-        str(node.get("__module__", "")).startswith("quanet.")
-        and (kind := known(str(node.get("__class__")))) is not None
-    ):
-        node["__module__"] = kind.__module__
-    return node
+    ours = str(node.get("__module__", "")).startswith("quanet.")
+    kind = known(str(node.get("__class__"))) if ours else None
+    return node if kind is None else node | {"__module__": kind.__module__}
 
 
 def updated_state(kind: str, state: dict[str, Any]) -> dict[str, Any]:
@@ -318,3 +313,65 @@ def updated_state(kind: str, state: dict[str, Any]) -> dict[str, Any]:
         inputs, codes = state.pop("held_rows_"), state.pop("held_codes_")
         state["held_out_"] = HeldOut(inputs, codes, len(state["classes_"]), groups, fold_gap)
     return state
+
+
+def check_trees(part: Any) -> None:
+    """Refuse an object with decision trees whose nodes point outside of the tree or of the instances' features."""
+    for value in _contents(part):
+        attributes = getattr(value, "__dict__", {})
+        width = attributes.get("n_features_in_", 0)
+        if "tree_" in attributes:
+            _check_tree(value.tree_, width)
+        elif "_predictors" in attributes:  # histogram gradient boosting, one list of trees an iteration
+            for predictor in (tree for trees in value._predictors for tree in trees):  # noqa: SLF001
+                _check_predictor(predictor, width)
+        elif isinstance(estimators := attributes.get("estimators_"), np.ndarray):  # gradient boosting
+            for member in estimators.ravel():
+                _check_tree(member.tree_, width)
+
+
+def _check_tree(tree: Any, width: int) -> None:
+    nodes = tree.__getstate__()["nodes"]
+    inner = nodes["left_child"] != -1
+    _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], inner, width)
+
+
+def _check_predictor(predictor: Any, width: int) -> None:
+    nodes = predictor.nodes
+    inner = nodes["is_leaf"] == 0
+    _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], inner, width)
+    by_category = inner & (nodes["is_categorical"] == 1)
+    if (nodes["bitset_idx"][by_category] >= len(predictor.raw_left_cat_bitsets)).any():
+        raise InvalidModel("a decision tree refers to categories that do not exist.")
+
+
+def _check_nodes(
+    left: NDArray[Any], right: NDArray[Any], feature: NDArray[Any], inner: NDArray[np.bool_], width: int
+) -> None:
+    at = np.arange(len(left))[inner]
+    for child in (left[inner].astype(np.int64), right[inner].astype(np.int64)):
+        # A child stands after its parent, so every path ends.
+        if not ((child > at) & (child < len(left))).all():
+            raise InvalidModel("a decision tree has branches without a node.")
+    if not ((feature[inner] >= 0) & (feature[inner] < width)).all():
+        raise InvalidModel("a decision tree refers to features that do not exist.")
+
+
+def _contents(part: Any) -> Iterator[Any]:
+    """An object and all that its attributes, lists, tuples, dictionaries and object arrays hold."""
+    seen: set[int] = set()
+    waiting = [part]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple):
+            waiting.extend(value)
+        elif isinstance(value, np.ndarray):
+            waiting.extend(value.ravel() if value.dtype.kind == "O" else ())
+        else:
+            waiting.extend(getattr(value, "__dict__", {}).values())

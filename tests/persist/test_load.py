@@ -5,7 +5,7 @@ import pytest
 import quanet
 from quanet import EMQ, PACC, DMy, GridSearchQ, Histogram, Matching, Median, TextClassifier
 from quanet.errors import InvalidModel
-from quanet.persist.facts import model_facts
+from quanet.persist.load import model_facts
 from quanet.persist.trust import canonical_json, digest
 
 POSTERIORS, LABELS = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]] * 10, ["no", "no", "yes", "yes"] * 10
