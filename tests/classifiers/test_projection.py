@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from quanet import TextClassifier, WordBags, save
-from quanet.classifiers import characters as room
+from quanet.classifiers import terms as room
 from quanet.classifiers import terms as shelf
-from quanet.classifiers.characters import characters
 from quanet.classifiers.logistic import scores
-from quanet.classifiers.terms import Terms, derived, project_terms
+from quanet.classifiers.terms import Terms, characters, derived, project_terms
 from quanet.drift.descriptions import TextDescriber
 
 TEXTS, CODES = WordBags(k=3, length=15, preference=4.0).draw([0.5, 0.3, 0.2], 240, rng=0)

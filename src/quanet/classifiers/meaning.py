@@ -20,8 +20,8 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.classifiers.characters import OTHER, characters, in_batches
 from quanet.classifiers.logistic import Floats
+from quanet.classifiers.terms import OTHER, characters, in_batches
 from quanet.data.download import cache_folder
 from quanet.errors import MissingExtra
 from quanet.files import replacing

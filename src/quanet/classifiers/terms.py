@@ -1,7 +1,8 @@
-"""Terms of texts: n-grams of words and of characters.
+"""Characters and terms of texts: n-grams of words and of characters.
 
-A term is represented by its hash. Different terms sometimes share a hash, mostly rare ones. In return, the vocabulary
-is an array of numbers, small on disk and fast to look up.
+A text is its code points in lower case, and what kind of character each is. A term is represented by its hash.
+Different terms sometimes share a hash, mostly rare ones. In return, the vocabulary is an array of numbers, small on
+disk and fast to look up.
 
 `derived` keeps values that are computed from the attributes of an object for as long as it lives. They are not
 attributes, so copies, pickles and saved models do not contain them.
@@ -10,8 +11,10 @@ attributes, so copies, pickles and saved models do not contain them.
 for a text depends on no other text, to the last bit.
 """
 
+import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,17 +22,82 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.classifiers.characters import Characters, characters, in_batches
-from quanet.kernels.term_counts import MAX_CHARACTERS, Numbers, count_terms, count_texts, project, weigh
+from quanet.kernels.term_counts import (
+    BLOCK,
+    MAX_CHARACTERS,
+    SPACE,
+    WORD,
+    Numbers,
+    count_terms,
+    count_texts,
+    project,
+    read_characters,
+    weigh,
+)
 
+Floats = NDArray[np.float32]
+Characters: TypeAlias = tuple[NDArray[np.uint32], IntArray, NDArray[np.uint8]]
+
+BATCH = 2**21  # characters processed at a time, to bound memory
+OTHER = 0  # a kind of characters, as WORD and SPACE
+CODE_POINTS = 0x110000
+IN_CONTEXT = "Σİ"  # their lower case depends on the neighbours, or has two characters
 MANY_TEXTS = 1000  # with at least this many, terms that occur in one or two texts are dropped
 MIN_BITS = 16
 MAX_BITS = 22  # of a hash; enough for the terms of 25,000 long reviews
 T = TypeVar("T")
 _KEPT: WeakKeyDictionary[Any, dict[str, tuple[tuple[Any, ...], Any]]] = WeakKeyDictionary()
-Floats = NDArray[np.float32]
 FACTORS = np.concatenate([[0], 1 + np.log(np.arange(1, 1024))])  # weights of counts; those of larger ones are computed
 NO_DIRECTIONS: Floats = np.empty((0, 0), dtype=np.float32)
+
+# The lower case and the kind of every code point, filled block by block when a text first contains one of a block.
+_KNOWN: NDArray[np.uint32] = np.zeros(CODE_POINTS, dtype=np.uint32)
+
+
+def in_batches(texts: list[str]) -> list[list[str]]:
+    """Consecutive texts in batches of bounded length; one empty batch if there are no texts."""
+    ends = np.cumsum(_lengths(texts)) // BATCH
+    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(texts)]
+    return [texts[start:stop] for start, stop in pairwise(cuts)]
+
+
+def characters(texts: list[str]) -> Characters:
+    """The concatenated texts in lower case, the start of each text (n + 1,), and the kind of each character."""
+    joined = "".join(texts)
+    if any(letter in joined for letter in IN_CONTEXT):
+        texts = [text.lower() for text in texts]
+        joined = "".join(texts)
+    raw = (
+        np.frombuffer(joined.encode(), dtype=np.uint8)
+        if joined.isascii()
+        else np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    )
+    points, kinds = np.empty(len(raw), dtype=np.uint32), np.empty(len(raw), dtype=np.uint8)
+    lacking = np.zeros(CODE_POINTS // BLOCK, dtype=np.bool_)
+    while not read_characters(raw, _KNOWN, points, kinds, lacking):
+        for block in np.flatnonzero(lacking).tolist():
+            _learn(block)
+        lacking[:] = False
+    starts = np.concatenate([[0], np.cumsum(_lengths(texts))])
+    return points, starts, kinds
+
+
+def _lengths(texts: list[str]) -> IntArray:
+    return np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+
+
+def _learn(block: int) -> None:
+    """Enter a block of code points: the kind plus one in the upper eight bits, the lower case in the others."""
+    for point in range(block * BLOCK, (block + 1) * BLOCK):
+        lower = chr(point).lower()[0]
+        _KNOWN[point] = (_kind(lower) + 1) << 24 | ord(lower)
+
+
+def _kind(character: str) -> int:
+    if character.isspace():
+        return SPACE
+    # Marks are vowels in Indic scripts, and accents in decomposed Unicode.
+    return WORD if character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M" else OTHER
 
 
 def derived(owner: object, name: str, sources: tuple[Any, ...], compute: Callable[[], T]) -> T:

@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from quanet.arrays import FloatArray, IntArray, LabelArray
 from quanet.classifiers.calibration import fit_weights
-from quanet.classifiers.characters import Characters, characters, in_batches
 from quanet.classifiers.logistic import Floats, fit_logistic, scores, sums
 from quanet.classifiers.meaning import fit_meaning
-from quanet.classifiers.terms import MANY_TEXTS, Terms, project_terms
+from quanet.classifiers.terms import MANY_TEXTS, Characters, Terms, characters, in_batches, project_terms
 from quanet.data.instances import check_texts as check_texts
 from quanet.data.instances import is_text as is_text
 from quanet.errors import InvalidData, InvalidSetting

@@ -22,8 +22,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import randomized_svd
 
 from quanet.arrays import FloatArray, IntArray
-from quanet.classifiers.characters import characters, in_batches
-from quanet.classifiers.terms import Terms, inverse_frequency, project_terms
+from quanet.classifiers.terms import Terms, characters, in_batches, inverse_frequency, project_terms
 from quanet.data.instances import check_texts, is_text
 from quanet.kernels.term_counts import weigh
 
