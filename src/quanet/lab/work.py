@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -169,7 +168,6 @@ def _held_out(plan: Plan, model: Any, train: Dataset, run: int) -> tuple[Any, Fl
 
 def run_cell(job: Job, cell: Cell) -> float | Failure:
     """Fit a method, estimate all bags, and save the results. Returns seconds."""
-    import_module("quanet.kernels")  # compiled once per process, not counted as time of a method
     started = time.perf_counter()
     method = job.plan.method(cell.method)
     try:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.base import Quantifier
 from quanet.errors import QuanetWarning
@@ -34,8 +35,6 @@ def classify_and_count(posteriors: FloatArray) -> FloatArray:
     >>> classify_and_count(np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]]))
     array([0.75, 0.25])
     """
-    from quanet import kernels
-
     n, k = posteriors.shape[-2:]
     bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)
     counts = np.zeros((len(bags), k))

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.methods.about import About
 from quanet.methods.aggregative import AggregativeQuantifier
@@ -122,8 +123,6 @@ class CvMy(AggregativeQuantifier):
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Compare distribution functions, and solve for the mixture: (..., n, 3 c) -> (..., k)."""
-        from quanet import kernels
-
         values = check_rows(rows, width=3 * len(self.table_))
         k = len(self.classes_)
         bags = np.ascontiguousarray(values).reshape(-1, *values.shape[-2:])
@@ -188,8 +187,6 @@ class SORD(_OfScores):
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Sort every bag and find the mixture that takes least work: (..., n, 1) -> (..., 2)."""
-        from quanet import kernels
-
         ordered = self._sorted_bags(rows)
         bags = ordered.reshape(-1, ordered.shape[-1])
         positive = np.empty(len(bags))

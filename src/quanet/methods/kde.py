@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
@@ -242,8 +243,6 @@ class KDEyCS(KernelDensities):
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Average, and find the mixture at the least angle: (..., n, k) -> (..., k)."""
-        from quanet import kernels
-
         k = len(self.classes_)
         means = mean_posterior(check_rows(rows, width=k)).reshape(-1, k)
         largest = means.max(axis=1, keepdims=True)
@@ -342,8 +341,6 @@ class KDEyHD(KernelDensities):
         return found.reshape(*posteriors.shape[:-2], -1)
 
     def _on_a_line(self, bags: FloatArray) -> FloatArray:
-        from quanet import kernels
-
         counts = np.zeros((len(bags), len(self.smoothing_)))
         kernels.count_cubic(bags[:, :, 1], self.step_, counts)
         return np.maximum(counts @ self.smoothing_, 0) / bags.shape[1]

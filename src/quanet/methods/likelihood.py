@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.classifiers.calibration import METHODS, TINY, Calibration, calibrate
 from quanet.errors import QuanetWarning
@@ -39,8 +40,6 @@ def expectation_maximization(
     >>> prevalences.round(4), unsettled
     (array([0.2222, 0.7778]), 0)
     """
-    from quanet import kernels
-
     n, k = posteriors.shape[-2:]
     bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)
     prevalences = np.tile(prior, (len(bags), 1))
@@ -224,8 +223,6 @@ def maximum_a_posteriori(
     >>> maximum_a_posteriori(posteriors, np.array([0.5, 0.5]), trust=0.5).round(3)
     array([0.427, 0.573])
     """
-    from quanet import kernels
-
     n, k = posteriors.shape[-2:]
     bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)
     if trust is None:
@@ -304,8 +301,6 @@ def incremental_prior(posteriors: FloatArray, prior: FloatArray, retained: float
     >>> incremental_prior(posteriors, np.array([0.5, 0.5]), 0.5)
     array([0., 1.])
     """
-    from quanet import kernels
-
     n, k = posteriors.shape[-2:]
     bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)
     surest = bags.max(axis=-1)

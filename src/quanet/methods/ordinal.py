@@ -22,6 +22,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.base import Quantifier
 from quanet.classifiers.cross_fitting import precomputed_posteriors
@@ -231,8 +232,6 @@ class OEMQ(Calibrated):
 
     def _aggregate(self, rows: ArrayLike) -> FloatArray:
         """Maximise the penalised likelihood of every bag: (..., n, k) -> (..., k)."""
-        from quanet import kernels
-
         posteriors = check_rows(rows, width=len(self.classes_))
         n, k = posteriors.shape[-2:]
         bags = np.ascontiguousarray(posteriors).reshape(-1, n, k)

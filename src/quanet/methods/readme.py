@@ -8,6 +8,7 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.base import Quantifier
 from quanet.classifiers.text import check_texts, is_text
@@ -217,8 +218,6 @@ class ReadMe(Quantifier):
 
 def explain(profiles: FloatArray, tables: FloatArray, quadratics: FloatArray, inverses: FloatArray) -> FloatArray:
     """The mean over sets of the shares nearest to the profiles' own: (..., n, m) -> (..., k)."""
-    from quanet import kernels
-
     m, k = inverses.shape[:2]
     bags = np.ascontiguousarray(profiles).reshape(-1, *profiles.shape[-2:])
     linear = np.empty((len(bags), m, k))

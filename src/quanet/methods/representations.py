@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray
 from quanet.methods.counting import mean_posterior
 from quanet.parameters import Constraint, Constraints, check_parameters, instance_of, none_or, one_of, positive, whole
@@ -135,8 +136,6 @@ class Histogram(Representation):
 
     def summarise(self, rows: FloatArray) -> FloatArray:
         """Shares in the bins, the bin numbers one after the other: (..., n, c) -> (..., J)."""
-        from quanet import kernels
-
         n, columns = rows.shape[-2:]
         bags = np.ascontiguousarray(rows).reshape(-1, n, columns)
         counts = np.zeros((len(bags), int(self.starts_[-1])))

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray
 from quanet.simplex import project
 
@@ -73,8 +74,6 @@ def simplex_quadratic_minimum(quadratic: FloatArray, linears: FloatArray) -> Flo
     free -= np.outer((free.sum(axis=1) - 1) / inverse_ones.sum(), inverse_ones)
     outside = (free < 0).any(axis=1)
     if outside.any():
-        from quanet import kernels
-
         corrected = project(free[outside])
         kernels.simplex_quadratics(quadratic, flat[outside], corrected)
         free[outside] = corrected
@@ -119,8 +118,6 @@ def nearest_mixtures(
     flat = np.ascontiguousarray(targets).reshape(-1, width)
     found = np.empty((len(flat), k))
     if k == 2 and divergence.kernel is not None and penalty is None:
-        from quanet import kernels
-
         kernels.nearest_of_two(templates, flat, divergence.kernel, float(start[1]), tol, max_iter, found[:, 1])
         found[:, 0] = 1 - found[:, 1]
     else:
@@ -165,8 +162,6 @@ class _Search:
 
     def _step(self, points: FloatArray, moving: IntArray) -> tuple[FloatArray, FloatArray]:
         """Move the points of the bags `moving`; return by how much, and how far each can have been above its least."""
-        from quanet import kernels
-
         here, bags = points[moving], self.targets[moving]
         penalty = None if self.penalty is None else self.penalty[moving]
         gradient = self._gradient(here, bags, penalty)
@@ -242,8 +237,6 @@ def mixture_weights(
     >>> weights.round(4), unsettled
     (array([0.2222, 0.7778]), 0)
     """
-    from quanet import kernels
-
     n, k = rows.shape[-2:]
     bags = np.ascontiguousarray(rows).reshape(-1, n, k)
     weights = np.tile(start, (len(bags), 1))

@@ -17,6 +17,7 @@ from quanet.classifiers.text import check_texts, fit_terms, is_text
 from quanet.errors import InvalidData, InvalidSetting, QuanetWarning
 from quanet.methods.about import About
 from quanet.methods.multiclass import share_out
+from quanet.methods.svm_solver import Planes, minimise, scores_of, search_for
 from quanet.parameters import Constraints, at_least, check_parameters, one_of, positive, whole
 from quanet.simplex import classes_of
 
@@ -105,8 +106,6 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
         classes = classes_of(labels)
         positive = labels == self._positive_class(labels, classes)
 
-        from quanet.methods.svm_solver import Planes
-
         planes = Planes(features.shape[1] + 1)
         for copy in sorted(copies, key=lambda one: one.C):
             copy.classes_ = classes
@@ -117,8 +116,6 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score of every instance, above 0 for the second class: (n, d) -> (n,)."""
-        from quanet.methods.svm_solver import scores_of
-
         check_is_fitted(self, "coef_")
         features = check_features(X)
         if features.shape[1] != self.n_features_in_:
@@ -151,10 +148,10 @@ class QuantificationSVC(ClassifierMixin, BaseEstimator):
         return self.positive
 
 
-def _solve(classifier: QuantificationSVC, features: FloatArray | csr_matrix, positive: BoolArray, planes: Any) -> None:
+def _solve(
+    classifier: QuantificationSVC, features: FloatArray | csr_matrix, positive: BoolArray, planes: Planes
+) -> None:
     """Set what a fit learns, the positive class's scores being above 0; `planes` are those of smaller C."""
-    from quanet.methods.svm_solver import minimise, search_for
-
     C, tol, search = float(classifier.C), float(classifier.tol), search_for(classifier.loss, positive)
     solution = minimise(features, positive, search, C=C, tol=tol, max_iter=classifier.max_iter, planes=planes)
     classifier.n_features_in_ = features.shape[1]

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quanet import kernels
 from quanet.arrays import BoolArray, FloatArray, IntArray, check_rows
 from quanet.errors import InvalidSetting, QuanetWarning
 from quanet.methods.about import About
@@ -73,8 +74,6 @@ def median_sweep(scores: FloatArray, curve: RateCurve) -> FloatArray:
     >>> float(median_sweep(np.array([0.1, 0.6, 0.6, 0.9]), curve))
     0.5
     """
-    from quanet import kernels
-
     bags = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
     found = np.empty(len(bags))
     cells = np.empty(len(curve.thresholds), dtype=np.intp)

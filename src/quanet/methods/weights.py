@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quanet import kernels
 from quanet.arrays import FloatArray, IntArray, check_rows
 from quanet.errors import QuanetWarning
 from quanet.methods.about import About
@@ -74,8 +75,6 @@ def regularised_weights(counted: FloatArray, joint: FloatArray, rho: float) -> F
     shifts = (sizes * along / (sizes**2 + np.exp(high))) @ right
     outside = (shifts < -1).any(axis=1)
     if outside.any():
-        from quanet import kernels
-
         bounded = np.zeros((int(outside.sum()), len(joint)))
         kernels.bounded_shifts(joint, targets[outside], rho, *ends, STEPS, bounded)
         shifts[outside] = bounded
