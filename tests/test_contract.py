@@ -127,13 +127,8 @@ def in_two_folds(quantifier):
     return clone(quantifier).set_params(**folds)
 
 
-def first_of_family(quantifiers):
-    """The first quantifier of each file of methods."""
-    return list({type(one).__module__: one for one in reversed(quantifiers)}.values())[::-1]
-
-
-# Every method and setting runs the contract for names and two classes; one of each family for four classes, too.
-CASES = [(one, *KINDS[0]) for one in METHODS] + [(in_two_folds(one), *KINDS[1]) for one in first_of_family(METHODS)]
+# Every method and setting runs the contract for names and two classes; one setting of each for four classes, too.
+CASES = [(one, *KINDS[0]) for one in METHODS] + [(in_two_folds(one), *KINDS[1]) for one in first_of_class(METHODS)]
 
 
 WITH_DRIFT = [one for one in first_of_class(METHODS) if isinstance(one, CC | EMQ | EDx | SVMKLD | GridSearchQ)]
@@ -163,7 +158,7 @@ def test_every_method_of_two_classes_keeps_the_contract(quantifier):
 
 
 @pytest.mark.same_lines
-@pytest.mark.parametrize("quantifier", first_of_family(METHODS + OF_TWO_CLASSES + RANDOM + TWO_CLASSES), ids=repr)
+@pytest.mark.parametrize("quantifier", first_of_class(METHODS + OF_TWO_CLASSES + RANDOM + TWO_CLASSES), ids=repr)
 def test_numbers_and_booleans_are_labels_as_good_as_names(quantifier):
     X, codes = Gaussians(distance=3.0).draw([0.5, 0.5], 120, rng=0)
     quantifier = in_two_folds(quantifier)
@@ -197,7 +192,7 @@ def test_every_method_for_ordered_classes_keeps_the_contract(quantifier):
 
 
 @pytest.mark.same_lines
-@pytest.mark.parametrize("quantifier", first_of_family(ORDERED), ids=repr)
+@pytest.mark.parametrize("quantifier", first_of_class(ORDERED), ids=repr)
 def test_two_ordered_names_keep_the_contract(quantifier):
     check_quantifier(clone(quantifier).set_params(order=["class 00", "class 01"]))
 
