@@ -7,8 +7,8 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from quanet import APP, EMQ, PACC, Gaussians, QuaNet, TextClassifier, evaluate
-from quanet.classifiers.cross_fitting import cross_fit
+from quanet import APP, EMQ, PACC, Gaussians, TextClassifier, evaluate
+from quanet.classifiers.cross_fitting import FOLDS, cross_fit, usual_folds
 from quanet.classifiers.folds import make_folds
 from quanet.data.duplicates import RowOrder, canonical_order, find_distinct
 from quanet.evaluation.searches import GridSearchQ
@@ -112,7 +112,8 @@ def test_a_search_does_not_depend_on_the_order():
 
 
 def test_methods_and_networks_use_the_same_folds():
-    assert EMQ().cv == QuaNet().cv == SetQuantifier.__dataclass_fields__["cv"].default == 5
+    assert EMQ().cv == SetQuantifier.__dataclass_fields__["cv"].default == FOLDS
+    assert usual_folds(LogisticRegression(), np.array([500, 500])) == FOLDS  # QuaNet's, but for few texts
 
 
 def test_texts_that_differ_in_addresses_case_and_spaces_alone_are_copies():
