@@ -78,7 +78,9 @@ class InvalidBags(QuanetError, ValueError):
 
 
 class InvalidSetting(QuanetError, ValueError):
-    """An invalid parameter, metric or classifier."""
+    """An invalid parameter, metric or classifier; `setting` is the field of a settings class, if it is one."""
+
+    setting = ""
 
 
 class InvalidModel(QuanetError, ValueError):

@@ -1,29 +1,24 @@
 """Shares of a Ray dataset: ``quanet.ray.predict(dataset, model, by=["product"])``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from quanet.base import Quantifier
 from quanet.corpus.ray_data import column_names, first_rows, read_dataset
+from quanet.data.settings import Estimation, TableReading, with_settings
 from quanet.workflows.cluster_tables import ClusterTable, predict_table
 from quanet.workflows.predict import Shares
 
 __all__ = ["predict"]
 
 
+@with_settings
 def predict(
     dataset: Any,
     model: str | Path | Quantifier,
+    reading: TableReading,
+    estimation: Estimation,
     *,
-    by: str | Sequence[str] = (),
-    text: str | None = None,
-    features: Sequence[str] = (),
-    weight: str | None = None,
-    date_format: str | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    drift: bool = True,
     workers: int | None = None,
 ) -> Shares:
     """Estimate the share of every class in a Ray dataset, overall and by group, with intervals.
@@ -63,15 +58,4 @@ def predict(
         lambda number, columns: first_rows(dataset, number, columns),
         lambda work: read_dataset(work, dataset, workers=workers),
     )
-    return predict_table(
-        table,
-        model,
-        by=by,
-        text=text,
-        features=features,
-        weight=weight,
-        date_format=date_format,
-        level=level,
-        seed=seed,
-        drift=drift,
-    )
+    return predict_table(table, model, reading, estimation)

@@ -1,29 +1,23 @@
 """Shares of a Spark data frame: ``quanet.spark.predict(df, model, by=["product"])``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from quanet.base import Quantifier
 from quanet.corpus.spark_sql import first_rows, read_data_frame
+from quanet.data.settings import Estimation, TableReading, with_settings
 from quanet.workflows.cluster_tables import ClusterTable, predict_table
 from quanet.workflows.predict import Shares
 
 __all__ = ["predict"]
 
 
+@with_settings
 def predict(
     df: Any,
     model: str | Path | Quantifier,
-    *,
-    by: str | Sequence[str] = (),
-    text: str | None = None,
-    features: Sequence[str] = (),
-    weight: str | None = None,
-    date_format: str | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    drift: bool = True,
+    reading: TableReading,
+    estimation: Estimation,
 ) -> Shares:
     """Estimate the share of every class in a Spark data frame, overall and by group, with intervals.
 
@@ -60,15 +54,4 @@ def predict(
         lambda number, columns: first_rows(df, number, columns),
         lambda work: read_data_frame(work, df),
     )
-    return predict_table(
-        table,
-        model,
-        by=by,
-        text=text,
-        features=features,
-        weight=weight,
-        date_format=date_format,
-        level=level,
-        seed=seed,
-        drift=drift,
-    )
+    return predict_table(table, model, reading, estimation)

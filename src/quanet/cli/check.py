@@ -3,30 +3,19 @@
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_report
 from quanet.cli.options import (
     AnswerFormat,
-    By,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Files,
     Force,
-    Label,
     Output,
     Report,
-    Text,
     check_outputs,
     choose_format,
-    parse_keys,
 )
+from quanet.data.settings import CheckedColumns
 
 
 def check(
     files: Files,
-    text: Text = None,
-    label: Label = None,
-    by: By = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
+    columns: CheckedColumns,
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -47,14 +36,15 @@ def check(
     from quanet.report.check import summarize_check
     from quanet.workflows.check import check_table
 
-    keys = parse_keys(by or [])
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     with warnings_as_lines():
-        source = TableSource(files, encoding=encoding, delimiter=delimiter)
+        source = TableSource(files, **columns.table_options)
         with progress(f"Checking {source.name}", source.size) as update:
             source.follow = update
-            found = check_table(source, text=text, label=label, keys=keys, form=date_format)
+            found = check_table(
+                source, text=columns.text, label=columns.label, keys=columns.keys, form=columns.date_format
+            )
     summary = summarize_check(found, settings=command_settings())
     write_report(summary, report)
     write_answer(summary, form, output)

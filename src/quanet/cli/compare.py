@@ -20,28 +20,17 @@ from quanet.cli.console import (
 )
 from quanet.cli.labels import labelled_pools
 from quanet.cli.options import (
-    HOW,
     AnswerFormat,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Force,
-    Label,
-    Names,
-    NormalizeLabels,
     Output,
     Report,
-    Seed,
-    ShowClass,
-    Text,
     check_class,
-    check_names,
     check_outputs,
     choose_format,
     name_classes,
-    split_names,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, check_metric, parse_protocol
+from quanet.data.settings import METHOD, LabelledColumns, Naming, Seed, split_names
 from quanet.progress import duration
 
 if TYPE_CHECKING:
@@ -55,27 +44,21 @@ def compare(
     test: Annotated[
         str, typer.Argument(metavar="TEST", help="Labelled instances to draw bags from.", show_default=False)
     ],
+    columns: LabelledColumns,
+    seed: Seed,
+    naming: Naming,
     methods: Annotated[
         str,
         typer.Option(
             metavar="NAMES",
             help="Names such as cc,emq,quanet; quick: fast methods that use posteriors; or all.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = "quick",
-    text: Text = None,
-    label: Label = None,
-    normalize_labels: NormalizeLabels = False,
-    metric: Annotated[str, typer.Option(help="Error to rank by: ae, rae, kld, ...", rich_help_panel=HOW)] = "ae",
+    metric: Annotated[str, typer.Option(help="Error to rank by: ae, rae, kld, ...", rich_help_panel=METHOD)] = "ae",
     protocol: ProtocolName = "app",
     bag_size: BagSize = None,
     repeats: Repeats = None,
-    seed: Seed = 0,
-    show: ShowClass = None,
-    names: Names = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -103,25 +86,25 @@ def compare(
     from quanet.workflows.labelled import choose_columns
 
     chosen = _choose(methods)
-    given = check_names(names)
+    given = naming.by_label
     check_metric(metric)
     drawing = parse_protocol(protocol, bag_size, repeats)
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     with warnings_as_lines():
         sources = (
-            TableSource([train], encoding=encoding, delimiter=delimiter),
-            TableSource([test], encoding=encoding, delimiter=delimiter),
+            TableSource([train], **columns.table_options),
+            TableSource([test], **columns.table_options),
         )
         train, test = map(without_credentials, (train, test))
-        columns = choose_columns(sources[0], text, label)
+        found = choose_columns(sources[0], columns.text, columns.label)
         training, pool = labelled_pools(
-            *sources, columns, drawing.key, date_format, normalize=normalize_labels, given=given
+            *sources, found, drawing.key, columns.date_format, normalize=columns.normalize_labels, given=given
         )
         classes = name_classes(classes_of(training.y), given)
-        show = check_class(show, classes)
-        shared, drawn = _prepare(training, pool, drawing, test, seed)
-        outcomes, stopped = _run(chosen, shared, drawn, seed)
+        show = check_class(naming, classes)
+        shared, drawn = _prepare(training, pool, drawing, test, seed.seed)
+        outcomes, stopped = _run(chosen, shared, drawn, seed.seed)
     if stopped and not any(one.results for one in outcomes):
         raise typer.Exit(stopped)
     comparison = rank_methods(outcomes, shared, drawn, metric=metric, train=train, test=test).with_classes(

@@ -9,29 +9,18 @@ from quanet.cli.console import command_settings, note, warn, warnings_as_lines, 
 from quanet.cli.fail_over import Bound, FailBound, FailOver, check_bound
 from quanet.cli.judge_files import JudgeColumns, JudgedTable, read_judged, settle_tables
 from quanet.cli.options import (
-    COLUMNS,
-    HOW,
     AnswerFormat,
-    By,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Files,
     Force,
-    Level,
-    Names,
     NormalizeLabels,
     Output,
     Report,
-    ShowClass,
     check_class,
-    check_level,
-    check_names,
     check_outputs,
     choose_format,
     name_classes,
-    parse_keys,
 )
+from quanet.data.settings import COLUMNS, METHOD, Grouping, Level, Naming, TableFormat
 
 if TYPE_CHECKING:
     from quanet.data.streams import TableSource
@@ -52,7 +41,10 @@ def correct(
             rich_help_panel=COLUMNS,
         ),
     ],
-    by: By = None,
+    grouping: Grouping,
+    level: Level,
+    naming: Naming,
+    table_format: TableFormat,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +59,7 @@ def correct(
         typer.Option(
             "--scores",
             help="The judge gives scores: a higher score means that the last class is more likely.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = False,
     calibration: Annotated[
@@ -75,7 +67,7 @@ def correct(
         typer.Option(
             metavar="FILE",
             help="Use the human labels of another file that the judge has labelled too.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = None,
     anchor: Annotated[
@@ -83,7 +75,7 @@ def correct(
         typer.Option(
             metavar="FILE",
             help="Test whether the judge still errs as on the human-labelled rows: a file with the same columns.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = None,
     chosen: Annotated[
@@ -91,7 +83,7 @@ def correct(
         typer.Option(
             "--chosen",
             help="The human-labelled rows are not a random part: use them only for the judge's errors.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = False,
     same_errors: Annotated[
@@ -99,29 +91,23 @@ def correct(
         typer.Option(
             "--same-errors",
             help="Assume the same errors in all groups: narrower intervals, wrong if errors differ.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = False,
     between: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="GROUP GROUP", help="Difference between two groups of --by.", rich_help_panel=HOW),
+        typer.Option(metavar="GROUP GROUP", help="Difference between two groups of --by.", rich_help_panel=METHOD),
     ] = None,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="rest|previous|GROUP",
             help="Difference of each group of --by from all others, from the one before it, or from this one.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = None,
-    show: ShowClass = None,
-    names: Names = None,
-    level: Level = 0.95,
     fail_over: FailOver = None,
     fail_bound: FailBound = Bound.UPPER,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -148,21 +134,18 @@ def correct(
     from quanet.report.correct import summarize_correction
     from quanet.workflows.audit import audit_judges
 
-    check_level(level)
-    given = check_names(names)
-    keys = parse_keys(by or [])
+    given, keys = naming.by_label, grouping.keys
     _check_options(judge, keys, scores=scores, compared=(between, against))
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
     columns = JudgeColumns(judge, human, cluster, scores)
-    source = TableSource(files, encoding=encoding, delimiter=delimiter)
+    source = TableSource(files, **table_format.table_options)
     other, anchored = (
-        None if one is None else TableSource(one, encoding=encoding, delimiter=delimiter)
-        for one in (calibration, anchor)
+        None if one is None else TableSource(one, **table_format.table_options) for one in (calibration, anchor)
     )
     with warnings_as_lines():
         table = source.read([*columns.names(with_human=other is None), *(key.column for key in keys)])
-        groups, owner = group_codes(table, keys, source=source, form=date_format)
+        groups, owner = group_codes(table, keys, source=source, form=table_format.date_format)
         first, labelled, checked = settle_tables(
             [
                 read_judged(table, source, columns, with_human=other is None),
@@ -186,11 +169,11 @@ def correct(
             clusters=first.clusters,
             anchor=None if checked is None or anchored is None else (anchored.name, *checked.pairs()),
             joint=between is not None or against is not None,
-            level=level,
+            level=level.level,
             source=source.name,
         )
     classes = name_classes(correction.classes, given)
-    show = check_class(show, classes)
+    show = check_class(naming, classes)
     correction = replace(correction, classes=classes.names)
     if between is not None or against is not None:
         correction = _compared(correction, between, against)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from quanet.cli.commands import command
 from quanet.cli.console import console, notes, problems
-from quanet.cli.options import Delimiter, Encoding
+from quanet.data.settings import TextForm
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -93,15 +94,13 @@ def fetch(
             console.print(f"{name}: {escape(str(place))}", highlight=False, soft_wrap=True)
 
 
-@app.command()
 def show(
     data: Annotated[
         str, typer.Argument(metavar="NAME_OR_PATH", help="Name of a dataset, a file, TRAIN::TEST, or a folder.")
     ],
+    form: TextForm,
     text: Annotated[str | None, typer.Option(help="Text column, for your own tables.")] = None,
     label: Annotated[str, typer.Option(help="Label column.")] = "label",
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
     first: Annotated[int, typer.Option(min=0, help="Number of instances to print of each part.")] = 3,
 ) -> None:
     """Show counts and prevalences of the classes, lengths of texts, dates, and the first instances.
@@ -112,13 +111,16 @@ def show(
     from quanet.data.loading import describe, describe_bags
 
     with notes.status(f"Reading {escape(data)} ..."):
-        title, parts = _parts(data, text=text, label=label, encoding=encoding, delimiter=delimiter)
+        title, parts = _parts(data, text=text, label=label, **form.table_options)
     console.print(title, highlight=False, soft_wrap=True)
     for name, part in parts.items():
         if isinstance(part, BagFiles):
             _print_bags(name, describe_bags(part))
         else:
             _print_part(name, describe(part, first=first))
+
+
+app.command()(command(show))
 
 
 def _parts(data: str, **columns: Any) -> "tuple[str, dict[str, Dataset | BagFiles]]":

@@ -4,42 +4,25 @@ from quanet.cli.console import command_settings, progress, warnings_as_lines, wr
 from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
     AnswerFormat,
-    By,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Files,
     Force,
-    Level,
     ModelFolder,
-    Names,
     Output,
     Report,
-    Seed,
-    ShowClass,
-    Text,
-    Weight,
     check_class,
-    check_level,
     check_outputs,
     choose_format,
-    parse_keys,
 )
+from quanet.data.settings import Level, Naming, Reading, Seed
 
 
 def diagnose(
     model: ModelFolder,
     files: Files,
-    by: By = None,
-    text: Text = None,
-    weight: Weight = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
-    level: Level = 0.95,
-    seed: Seed = 0,
-    show: ShowClass = None,
-    names: Names = None,
+    reading: Reading,
+    level: Level,
+    seed: Seed,
+    naming: Naming,
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -63,37 +46,30 @@ def diagnose(
     from quanet.workflows.diagnose import judge_trust
     from quanet.workflows.predict import estimate_shares
 
-    check_level(level)
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
-    keys = parse_keys(by or [])
     with warnings_as_lines():
-        quantifier, facts = load_model(model, names)
-        show = check_class(show, facts["class_names"])
+        quantifier, facts = load_model(model, naming)
+        show = check_class(naming, facts["class_names"])
         data = open_files(
             quantifier,
             facts,
             files,
-            keys,
-            text=text,
-            weight=weight,
-            date_format=date_format,
-            encoding=encoding,
-            delimiter=delimiter,
+            reading,
         )
-        reading = read_files(data)
+        instances = read_files(data)
         with progress("Checking"):
             shares = estimate_shares(
                 quantifier,
-                reading,
-                keys=keys,
-                level=level,
-                seed=seed,
+                instances,
+                keys=reading.keys,
+                level=level.level,
+                seed=seed.seed,
                 source=data.name,
                 model=describe_model(model, facts, quantifier),
             )
     rows = [without_credentials(file) for file in files if not is_state(file)]  # states have no rows to label
-    trust = judge_trust(shares, model=str(model), files=rows or ["FILES"], by=by or [])
+    trust = judge_trust(shares, model=str(model), files=rows or ["FILES"], by=reading.by)
     summary = summarize_trust(trust, settings=command_settings(), focus=show)
     write_report(summary, report)
     write_answer(summary, form, output)

@@ -1,6 +1,7 @@
 """`quanet diff`: differences between files, groups or periods."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,36 +10,20 @@ import typer
 from quanet.cli.console import command_settings, note, progress, warnings_as_lines, write_answer, write_report
 from quanet.cli.model_folder import load_model, read_grouped
 from quanet.cli.options import (
-    COLUMNS,
-    HOW,
     OUTPUT,
     AnswerFormat,
-    By,
-    Cluster,
     ComparisonTarget,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Files,
     Force,
-    Level,
     ModelFolder,
-    Names,
-    NoDrift,
     Output,
     Report,
-    Seed,
-    ShowClass,
     Target,
-    Text,
-    Weight,
     check_class,
-    check_level,
     check_outputs,
     choose_format,
-    parse_keys,
-    split_names,
 )
+from quanet.data.settings import METHOD, ClusteredReading, Estimation, Naming
 
 if TYPE_CHECKING:
     from quanet.base import Quantifier
@@ -51,40 +36,23 @@ ENDINGS = {".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".g
 def diff(
     model: ModelFolder,
     files: Files,
-    by: By = None,
+    reading: ClusteredReading,
+    estimation: Estimation,
+    naming: Naming,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="rest|previous|GROUP",
             help="Compare every group with all others, with the one before it, or with this one. "
             "[dim]default: previous for dates and two files, else rest[/]",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = None,
     between: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="GROUP GROUP", help="Compare two groups only.", rich_help_panel=HOW),
+        typer.Option(metavar="GROUP GROUP", help="Compare two groups only.", rich_help_panel=METHOD),
     ] = None,
-    text: Text = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Numeric columns, if the model does not record which ones it was trained on.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
-    weight: Weight = None,
-    cluster: Cluster = None,
-    level: Level = 0.95,
-    seed: Seed = 0,
     target: ComparisonTarget = Target.source,
-    no_drift: NoDrift = False,
-    show: ShowClass = None,
-    names: Names = None,
     form: AnswerFormat = None,
     output: Output = None,
     plot: Annotated[
@@ -116,28 +84,22 @@ def diff(
     from quanet.report.diff import summarize_differences
     from quanet.workflows.diff import compare_groups
 
-    check_level(level)
     form = choose_format(form, output)
     check_outputs(output, plot=plot, report=report, force=force)
-    keys = parse_keys(by or [])
+    keys = reading.keys
     _check_sides(files, keys, against, between)
     with warnings_as_lines():
-        quantifier, facts = load_model(model, names)
-        show = check_class(show, facts["class_names"])
-        features = split_names(features)
-        columns: dict[str, Any] = {"text": text, "features": features, "weight": weight, "cluster": cluster}
-        text_form = {"encoding": encoding, "delimiter": delimiter}
-        reading, name = _read(quantifier, facts, files, keys, date_format, columns, text_form)
+        quantifier, facts = load_model(model, naming)
+        show = check_class(naming, facts["class_names"])
+        instances, name = _read(quantifier, facts, files, reading)
         with progress("Comparing"):
             found = compare_groups(
                 quantifier,
-                reading,
+                instances,
                 keys=keys,
                 against=against,
                 between=between,
-                level=level,
-                seed=seed,
-                drift=not no_drift,
+                **asdict(estimation),
                 target=target.value,
                 source=name,
                 model=describe_model(model, facts, quantifier),
@@ -171,30 +133,20 @@ def _check_sides(
 
 
 def _read(
-    quantifier: "Quantifier",
-    facts: dict[str, Any],
-    files: list[str],
-    keys: "list[Key]",
-    date_format: str | None,
-    columns: dict[str, Any],
-    text_form: dict[str, Any],
+    quantifier: "Quantifier", facts: dict[str, Any], files: list[str], reading: ClusteredReading
 ) -> tuple["GroupedInputs", str]:
     """The instances with their groups, and the name of the data: one source if grouped, else one for every file."""
     from quanet.corpus.model_inputs import find_inputs
     from quanet.data.streams import TableSource
     from quanet.workflows.diff import join_readings
 
-    readings = []
+    readings, keys, cluster = [], reading.keys, reading.cluster
     for part in [files] if keys else [[one] for one in files]:
-        source = TableSource(part, **text_form)
-        weight, cluster = columns["weight"], columns["cluster"]
-        others = [*(key.column for key in keys), *(name for name in (weight, cluster) if name)]
+        source = TableSource(part, **reading.table_options)
+        others = [*(key.column for key in keys), *(name for name in (reading.weight, cluster) if name)]
         source.check(others)
-        inputs = find_inputs(source, facts, columns["text"], columns["features"], exclude=others)
-        found = read_grouped(
-            quantifier, source, inputs, keys, date_format, weight=weight, cluster=cluster, named=not keys
-        )
-        readings.append(found)
+        inputs = find_inputs(source, facts, reading.text, reading.features, exclude=others)
+        readings.append(read_grouped(quantifier, source, inputs, reading, cluster=cluster, named=not keys))
     if keys:
         return readings[0], source.name
     sides = side_names(files)

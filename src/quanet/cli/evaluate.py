@@ -19,26 +19,15 @@ from quanet.cli.model_folder import load_model, read_grouped
 from quanet.cli.options import (
     OUTPUT,
     AnswerFormat,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Files,
     Force,
-    Label,
-    Level,
     ModelFolder,
-    Names,
-    NoDrift,
-    NormalizeLabels,
     Output,
     Report,
-    Seed,
-    ShowClass,
-    Text,
-    Weight,
     check_class,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, parse_protocol
+from quanet.data.settings import Estimation, Inputs, Labels, Naming
 
 if TYPE_CHECKING:
     from quanet.data.instances import InputColumns
@@ -48,21 +37,13 @@ if TYPE_CHECKING:
 def evaluate(
     model: ModelFolder,
     files: Files,
-    label: Label = None,
-    text: Text = None,
-    weight: Weight = None,
-    normalize_labels: NormalizeLabels = False,
+    inputs: Inputs,
+    labels: Labels,
+    estimation: Estimation,
+    naming: Naming,
     protocol: ProtocolName = "app",
     bag_size: BagSize = None,
     repeats: Repeats = None,
-    level: Level = 0.95,
-    no_drift: NoDrift = False,
-    seed: Seed = 0,
-    show: ShowClass = None,
-    names: Names = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
     form: AnswerFormat = None,
     output: Output = None,
     bags: Annotated[
@@ -95,34 +76,35 @@ def evaluate(
     from quanet.workflows.evaluate import evaluate_model
     from quanet.workflows.labelled import labels_in, settle_labels
 
-    options.check_level(level)
     drawing = parse_protocol(protocol, bag_size, repeats)
     form = options.choose_format(form, output)
     options.check_outputs(output, bags, report=report, force=force)
     with warnings_as_lines():
-        quantifier, facts = load_model(model, names)
-        show = check_class(show, facts["class_names"])
-        source = TableSource(files, encoding=encoding, delimiter=delimiter)
-        inputs, column = _columns(source, facts, text, label, [drawing.key.column if drawing.key else None, weight])
+        quantifier, facts = load_model(model, naming)
+        show = check_class(naming, facts["class_names"])
+        source = TableSource(files, **inputs.table_options)
+        read, column = _columns(
+            source, facts, inputs, labels.label, [drawing.key.column if drawing.key else None, inputs.weight]
+        )
         keys = [Key(column, required=True), *([drawing.key] if drawing.key else [])]
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, missing="no label", weight=weight)
+        reading = read_grouped(quantifier, source, read, inputs, keys=keys, missing="no label")
         written, groups = labels_in(reading)
         shown = facts["class_names"].shown(written)
         known = map(label_name, quantifier.classes_.tolist())
-        settled = settle_labels(shown, normalize=normalize_labels, known=known)
-        labels = match_labels(settled, quantifier.classes_, source=source.name)
-        drawn = draw_bags(drawing, labels, quantifier.classes_, groups=groups, rng=seed)
+        settled = settle_labels(shown, normalize=labels.normalize_labels, known=known)
+        truth = match_labels(settled, quantifier.classes_, source=source.name)
+        drawn = draw_bags(drawing, truth, quantifier.classes_, groups=groups, rng=estimation.seed)
         for message in drawn.notes:
             note(message)
         with progress(f"Estimating {len(drawn.bags):,} bags"):
             evaluation = evaluate_model(
                 quantifier,
                 reading,
-                labels,
+                truth,
                 drawn,
-                level=level,
-                drift=not no_drift,
-                rng=seed,
+                level=estimation.level,
+                drift=estimation.drift,
+                rng=estimation.seed,
                 source=source.name,
                 model=describe_model(model, facts, quantifier),
             )
@@ -133,13 +115,14 @@ def evaluate(
 
 
 def _columns(
-    source: "TableSource", facts: dict[str, Any], text: str | None, label: str | None, others: "list[str | None]"
+    source: "TableSource", facts: dict[str, Any], given: Inputs, label: str | None, others: "list[str | None]"
 ) -> tuple["InputColumns", str]:
     """The columns of instances and of labels, which are none of the `others`."""
     from quanet.corpus.model_inputs import find_inputs
     from quanet.data.columns import find_label
 
-    inputs = find_inputs(source, facts, text, exclude=[one for one in (label, *others) if one])
+    exclude = [one for one in (label, *others) if one]
+    inputs = find_inputs(source, facts, given.text, given.features, exclude=exclude)
     trained_on = facts.get("label") if facts.get("label") in source.columns else None
     column = find_label(source, label or trained_on, besides=[*inputs.columns, *(one for one in others if one)])
     if column.guessed:

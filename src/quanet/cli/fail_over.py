@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from quanet.cli.console import note, one_line, problems
-from quanet.cli.options import HOW
+from quanet.data.settings import METHOD
 from quanet.wording import level_text, percent, with_share
 
 EXIT_CODE = 3
@@ -31,7 +31,7 @@ FailOver = Annotated[
         min=0,
         max=1,
         help="Exit with code 3 if the share of the class shown may be over this bound, such as 0.05; see --fail-bound.",
-        rich_help_panel=HOW,
+        rich_help_panel=METHOD,
     ),
 ]
 FailBound = Annotated[
@@ -40,7 +40,7 @@ FailBound = Annotated[
         "--fail-bound",
         help="What is compared with --fail-over: the upper end of the interval (exit 0 means: the share is shown to be "
         "within the bound), the lower end (exit 3 means: it is shown to be over), or the estimate.",
-        rich_help_panel=HOW,
+        rich_help_panel=METHOD,
     ),
 ]
 MEANING = {

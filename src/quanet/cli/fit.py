@@ -18,28 +18,8 @@ from quanet.cli.console import (
     warnings_as_lines,
     write_report,
 )
-from quanet.cli.options import (
-    COLUMNS,
-    HOW,
-    OUTPUT,
-    DateFormat,
-    Delimiter,
-    Encoding,
-    Files,
-    Force,
-    Label,
-    NormalizeLabels,
-    Report,
-    Seed,
-    ShowClass,
-    Text,
-    check_class,
-    check_names,
-    check_outputs,
-    name_classes,
-    parse_keys,
-    split_names,
-)
+from quanet.cli.options import OUTPUT, Files, Force, Report, check_class, check_outputs, name_classes, parse_one_key
+from quanet.data.settings import COLUMNS, METHOD, LabelledColumns, SavedNaming, Seed, split_names
 from quanet.errors import brief
 from quanet.files import parse_toml
 from quanet.progress import duration
@@ -54,8 +34,9 @@ def fit(
         Path,
         typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the model.", rich_help_panel=OUTPUT),
     ],
-    text: Text = None,
-    label: Label = None,
+    columns: LabelledColumns,
+    seed: Seed,
+    naming: SavedNaming,
     features: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,7 +45,6 @@ def fit(
             rich_help_panel=COLUMNS,
         ),
     ] = None,
-    normalize_labels: NormalizeLabels = False,
     groups: Annotated[
         str | None,
         typer.Option(
@@ -74,15 +54,12 @@ def fit(
             rich_help_panel=COLUMNS,
         ),
     ] = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
     method: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="QuaNet, EMQ, PACC, ...: see `quanet methods`. [dim]default: QuaNet[/]",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = None,
     setting: Annotated[
@@ -91,7 +68,7 @@ def fit(
             "--set",
             metavar="KEY=VALUE",
             help="Parameter of the method, such as cv=5 or classifier__C=1. Repeatable.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = None,
     classifier: Annotated[
@@ -99,23 +76,12 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="TextClassifier, LSTMClassifier, SentenceClassifier, or module:Class. [dim]default: by the data[/]",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = None,
-    seed: Seed = 0,
     device: Annotated[
         str | None,
-        typer.Option(help="Device for networks: cpu, cuda, mps. [dim]default: the fastest[/]", rich_help_panel=HOW),
-    ] = None,
-    show: ShowClass = None,
-    class_names: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--names",
-            metavar="LABEL=NAME",
-            help="Names of classes, saved with the model: 0=negative,1=positive.",
-            rich_help_panel=HOW,
-        ),
+        typer.Option(help="Device for networks: cpu, cuda, mps. [dim]default: the fastest[/]", rich_help_panel=METHOD),
     ] = None,
     report: Report = None,
     force: Force = False,
@@ -153,22 +119,28 @@ def fit(
     _check_output(output, force=force)
     free_place(output, overwrite=True)
     check_outputs(report=report, force=force)
-    names = _check_features(features, text)
-    given = check_names(class_names)
-    key = parse_keys([groups], "--groups")[0].as_required() if groups else None
-    quantifier = build_quantifier(method, setting or [], classifier, seed=seed, device=device)
-    source = TableSource(files, encoding=encoding, delimiter=delimiter)
+    names = _check_features(features, columns.text)
+    given = naming.by_label
+    key = parse_one_key(groups, "--groups").as_required() if groups else None
+    quantifier = build_quantifier(method, setting or [], classifier, seed=seed.seed, device=device)
+    source = TableSource(files, **columns.table_options)
     inputs, label, found = choose_columns(
-        source, text, label, features=names, detect=False, exclude=[key.column] if key else []
+        source, columns.text, columns.label, features=names, detect=False, exclude=[key.column] if key else []
     )
     note(found)
     with warnings_as_lines(), exit_on_signals():
         with progress(f"Reading {source.name}", source.size) as update:
             source.follow = update
             data = read_labelled(
-                source, inputs, label, normalize=normalize_labels, groups=key, form=date_format, given=given
+                source,
+                inputs,
+                label,
+                normalize=columns.normalize_labels,
+                groups=key,
+                form=columns.date_format,
+                given=given,
             )
-        show = check_class(show, name_classes(classes_of(data.y), given))
+        show = check_class(naming, name_classes(classes_of(data.y), given))
         if inputs.features and getattr(quantifier, "classifier", None) == "precomputed":
             data, inputs = order_posteriors(data, inputs)
         note(rows_sentence(source.rows, data.skipped))
@@ -186,7 +158,7 @@ def fit(
                 inputs=inputs,
                 label=label,
                 names=given,
-                seed=seed,
+                seed=seed.seed,
                 progress=lambda what: update(None, what),
             )
     size = save_training(quantifier, training, output, command=command_line())
@@ -211,7 +183,7 @@ def _check_output(output: Path, *, force: bool) -> None:
         raise InvalidSetting(f"{output} already exists. Choose another name, or replace the model with --force.")
 
 
-def _check_features(features: list[str] | None, text: str | None) -> list[str]:
+def _check_features(features: list[str] | None, text: str | None) -> tuple[str, ...]:
     names = split_names(features)
     if features and text is not None:
         raise typer.BadParameter("Give --text or --features, not both.", param_hint="--features")

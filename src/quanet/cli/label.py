@@ -6,31 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quanet.cli.commands import command
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_table
 from quanet.cli.model_folder import load_model, read_grouped
-from quanet.cli.options import (
-    COLUMNS,
-    HOW,
-    OUTPUT,
-    AnswerFormat,
-    By,
-    DateFormat,
-    Delimiter,
-    Encoding,
-    Files,
-    Force,
-    Level,
-    ModelFolder,
-    Names,
-    Seed,
-    Text,
-    Weight,
-    check_level,
-    check_outputs,
-    choose_format,
-    parse_keys,
-    split_names,
-)
+from quanet.cli.options import OUTPUT, AnswerFormat, Files, Force, ModelFolder, check_outputs, choose_format
+from quanet.data.settings import COLUMNS, METHOD, Level, Naming, Reading, Seed, split_names
 
 if TYPE_CHECKING:
     from quanet.data.streams import TableSource
@@ -51,7 +31,6 @@ def label() -> None:
     """Choose rows to label, for `quanet refine`."""
 
 
-@app.command()
 def plan(
     model: ModelFolder,
     files: Files,
@@ -61,43 +40,38 @@ def plan(
             "--output", "-o", metavar="FILE", help="The sheet to fill in: .csv or .xlsx.", rich_help_panel=OUTPUT
         ),
     ],
+    reading: Reading,
+    level: Level,
+    seed: Seed,
+    naming: Naming,
     width: Annotated[
         float | None,
         typer.Option(
             metavar="POINTS",
             help="Wanted width of the widest interval, from end to end. [dim]default: 10[/]",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = None,
     number: Annotated[
         int | None,
-        typer.Option(min=10, metavar="N", help="Number of labels, instead of a width.", rich_help_panel=HOW),
+        typer.Option(min=10, metavar="N", help="Number of labels, instead of a width.", rich_help_panel=METHOD),
     ] = None,
-    by: By = None,
     show_columns: Annotated[
         list[str] | None,
         typer.Option(
             "--id", metavar="COLUMN", help="Other columns to show in the sheet. Repeatable.", rich_help_panel=COLUMNS
         ),
     ] = None,
-    text: Text = None,
     label: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN", help="Name of the column to fill in; default: as in training.", rich_help_panel=COLUMNS
         ),
     ] = None,
-    weight: Weight = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
     design: Annotated[
         Design,
-        typer.Option(help="stratified: more labels where the model is uncertain; or random.", rich_help_panel=HOW),
+        typer.Option(help="stratified: more labels where the model is uncertain; or random.", rich_help_panel=METHOD),
     ] = Design.stratified,
-    level: Level = 0.95,
-    seed: Seed = 0,
-    names: Names = None,
     form: AnswerFormat = None,
     force: Force = False,
 ) -> None:
@@ -117,38 +91,39 @@ def plan(
     from quanet.report.label import summarize_plan
     from quanet.workflows.label import plan_source
 
-    check_level(level)
     share = _check_width(width, number)
-    keys = parse_keys(by or [])
     check_sheet(output)
     check_outputs(output, force=force)
     with warnings_as_lines():
-        quantifier, facts = load_model(model, names)
-        source = TableSource(files, encoding=encoding, delimiter=delimiter)
+        quantifier, facts = load_model(model, naming)
+        source = TableSource(files, **reading.table_options)
         check_files(source)
         shown = split_names(show_columns)
-        others = [*(key.column for key in keys), *([weight] if weight else [])]
+        others = [*(key.column for key in reading.keys), *([reading.weight] if reading.weight else [])]
         source.check([*shown, *others])
-        inputs = find_inputs(source, facts, text, exclude=others)
-        reading = read_grouped(quantifier, source, inputs, keys, date_format, weight=weight)
+        inputs = find_inputs(source, facts, reading.text, reading.features, exclude=others)
+        instances = read_grouped(quantifier, source, inputs, reading)
         with progress("Planning"):
             planned = plan_source(
                 quantifier,
-                reading,
+                instances,
                 source,
                 inputs,
                 label=label or facts.get("label") or "label",
                 width=share,
                 number=number,
-                keys=keys,
+                keys=reading.keys,
                 shown=shown,
-                level=level,
+                level=level.level,
                 design=design.value,
-                seed=seed,
+                seed=seed.seed,
             )
     write_table(planned.sheet, output, "To label")
     summary = summarize_plan(planned, sheet=str(output), model=str(model), settings=command_settings())
     write_answer(summary, choose_format(form, None), None)
+
+
+app.command()(command(plan))
 
 
 def _check_width(width: float | None, number: int | None) -> float | None:

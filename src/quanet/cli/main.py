@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from quanet import __version__
 from quanet.cli import datasets, experiment, label, token
 from quanet.cli.check import check
+from quanet.cli.commands import command as as_command
 from quanet.cli.compare import compare
 from quanet.cli.console import configure, console, print_error, problems, warnings_as_lines
 from quanet.cli.correct import correct
@@ -261,7 +262,7 @@ for goal, commands in GOALS.items():
         if isinstance(command, typer.Typer):
             app.add_typer(command, rich_help_panel=goal)
         else:
-            app.command(rich_help_panel=goal)(command)
+            app.command(rich_help_panel=goal)(as_command(command))
 
 
 def _show_version(wanted: bool) -> None:

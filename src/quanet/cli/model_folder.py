@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from quanet.cli.console import note, progress
-from quanet.cli.options import check_names
 from quanet.wording import many
 
 if TYPE_CHECKING:
@@ -18,10 +17,11 @@ if TYPE_CHECKING:
     from quanet.corpus.reading import EngineChoice
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
+    from quanet.data.settings import Inputs, Naming
     from quanet.data.streams import TableSource
 
 
-def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quantifier", dict[str, Any]]:
+def load_model(folder: Path, naming: "Naming") -> tuple["Quantifier", dict[str, Any]]:
     """The quantifier in a model folder, and the facts saved with it; see `quanet.corpus.model_inputs.load_model`.
 
     An unknown label in --names is a usage error.
@@ -29,9 +29,8 @@ def load_model(folder: Path, names: Sequence[str] | None = None) -> tuple["Quant
     from quanet.corpus import model_inputs
     from quanet.errors import InvalidSetting
 
-    given = check_names(names)
     try:
-        return model_inputs.load_model(folder, given)
+        return model_inputs.load_model(folder, naming.by_label)
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint="--names") from None
 
@@ -91,11 +90,10 @@ def read_grouped(
     quantifier: "Quantifier",
     source: "TableSource",
     inputs: "InputColumns",
-    keys: "Sequence[Key]",
-    date_format: str | None,
+    settings: "Inputs",
     *,
+    keys: "Sequence[Key] | None" = None,
     missing: str = "no group",
-    weight: str | None = None,
     label: str | None = None,
     cluster: str | None = None,
     named: bool = False,
@@ -104,19 +102,31 @@ def read_grouped(
 
     Parameters
     ----------
-    quantifier, source, inputs, keys, date_format : as in `read_source`.
+    quantifier, source, inputs : as in `read_source`.
+    settings : what is read, and how.
+    keys : columns to group by; None for those of `settings`.
     missing : what the note calls rows without a group. Groups are counted unless they are labels ("no label").
-    weight, label, cluster : columns of weights, of labels to count, and of clusters, if wanted.
+    label, cluster : columns of labels to count, and of clusters, if wanted.
     named : whether the note begins with the name of the file.
     """
     from quanet.corpus.reading import read_source
+    from quanet.data.settings import Reading
 
-    others = [name for name in (weight, cluster) if name]
+    if keys is None:
+        keys = settings.keys if isinstance(settings, Reading) else ()
+    others = [name for name in (settings.weight, cluster) if name]
     source.check([*inputs.columns, *(key.column for key in keys), *others])
     with progress(f"Reading {source.name}", source.size) as update:
         source.follow = update
         reading = read_source(
-            quantifier, source, inputs, keys=keys, form=date_format, weight=weight, label=label, cluster=cluster
+            quantifier,
+            source,
+            inputs,
+            keys=keys,
+            form=settings.date_format,
+            weight=settings.weight,
+            label=label,
+            cluster=cluster,
         )
     note_rows(reading, source.rows, f"{source.name}: " if named else "", missing=missing)
     return reading

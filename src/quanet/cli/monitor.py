@@ -1,5 +1,6 @@
 """`quanet monitor`: monitor shares over time, with an alarm when they change."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,36 +10,26 @@ from quanet.cli.console import command_settings, note, progress, warnings_as_lin
 from quanet.cli.fail_over import Bound, FailBound, FailOver, check_bound
 from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
-    COLUMNS,
-    HOW,
     OUTPUT,
     AnswerFormat,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Engine,
     EngineName,
     Files,
     Force,
     ModelFolder,
-    Names,
     Output,
     OutputFormat,
     Report,
     SaveState,
-    ShowClass,
-    SkipBadFiles,
-    Text,
-    Weight,
     Workers,
     check_class,
-    check_level,
     check_outputs,
     check_state_file,
     choose_engine,
     choose_format,
-    parse_keys,
+    parse_one_key,
 )
+from quanet.data.settings import COLUMNS, Alarm, BadFiles, Inputs, Naming
 
 if TYPE_CHECKING:
     from quanet.evaluation.monitor import Monitor
@@ -56,32 +47,10 @@ def monitor(
             rich_help_panel=COLUMNS,
         ),
     ],
-    text: Text = None,
-    level: Annotated[
-        float | None,
-        typer.Option(help="1 - probability of a false alarm; default 0.95.", rich_help_panel=HOW),
-    ] = None,
-    window: Annotated[
-        float | None,
-        typer.Option(
-            help="Smoothing window in days or units of the column; default: a week, or 4 batches.", rich_help_panel=HOW
-        ),
-    ] = None,
-    half_life: Annotated[
-        float | None,
-        typer.Option(help="Age at which the weight of a batch is halved; default: the window.", rich_help_panel=HOW),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Standard deviation between batches that is not a change, such as 0.01.",
-            rich_help_panel=HOW,
-        ),
-    ] = None,
-    show: ShowClass = None,
-    names: Names = None,
+    inputs: Inputs,
+    bad_files: BadFiles,
+    naming: Naming,
+    alarm: Alarm,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -102,13 +71,8 @@ def monitor(
     ] = None,
     fail_over: FailOver = None,
     fail_bound: FailBound = Bound.UPPER,
-    weight: Weight = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
     engine: Engine = EngineName.local,
     workers: Workers = None,
-    skip_bad_files: SkipBadFiles = False,
     form: AnswerFormat = None,
     output: Output = None,
     save_state: SaveState = None,
@@ -135,32 +99,26 @@ def monitor(
     from quanet.report.monitor import summarize_monitor
     from quanet.workflows.monitor import monitor_batches, open_monitor, read_batches
 
-    (key,) = parse_keys([by])
-    check_level(0.95 if level is None else level)
+    key = parse_one_key(by, "--by")
     choice = choose_engine(model, engine, workers)
     form = choose_format(form, output)
     check_state_file(save_state)
     check_outputs(output, save_state, plot=plot, report=report, force=force)
-    asked = {"level": level, "window": window, "half_life": half_life, "tolerance": tolerance}
     with warnings_as_lines():
-        quantifier, facts = load_model(model, names)
+        quantifier, facts = load_model(model, naming)
         classes = facts["class_names"]
         # The state keeps the labels of the model, so that other names can be given with the next file.
-        watch = open_monitor(classes.with_labels(quantifier), key, state, model=str(model), **asked)
+        watch = open_monitor(classes.with_labels(quantifier), key, state, model=str(model), **asdict(alarm))
         if restart:
             _restart(watch)
-        show = check_class(show, classes)
+        show = check_class(naming, classes)
         data = open_files(
             quantifier,
             facts,
             files,
-            [key.as_required()],
-            text=text,
-            weight=weight,
-            date_format=date_format,
-            encoding=encoding,
-            delimiter=delimiter,
-            skip_bad=skip_bad_files,
+            inputs,
+            keys=[key.as_required()],
+            skip_bad=bad_files.skip_bad_files,
         )
         reading = read_files(data, missing="no date", engine=choice, save=save_state)
         batches, messages = read_batches(key, reading)

@@ -4,7 +4,7 @@
 the files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quanet.cli.console import console
+from quanet.data.settings import COLUMNS, METHOD, READING, Naming
 
 if TYPE_CHECKING:
     from quanet.corpus.reading import EngineChoice
     from quanet.data.columns import ClassNames
     from quanet.data.periods import Key
 
-COLUMNS, OUTPUT, HOW = "Columns", "Output", "Method"
-LARGEST_SEED = 2**32 - 1  # that all libraries accept
-READING = "Reading"
+OUTPUT = "Output"
 
 
 class OutputFormat(StrEnum):
@@ -48,36 +47,6 @@ ENDINGS = {
 }
 
 
-def _check_date_format(form: str | None) -> str | None:
-    from quanet.data.periods import check_date_format
-    from quanet.errors import InvalidSetting
-
-    try:
-        return None if form is None else check_date_format(form)
-    except InvalidSetting as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _check_encoding(encoding: str) -> str:
-    from quanet.data.encodings import check_encoding
-    from quanet.errors import InvalidSetting
-
-    try:
-        return check_encoding(encoding)
-    except InvalidSetting as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _check_delimiter(delimiter: str) -> str:
-    from quanet.data.csv_files import check_delimiter
-    from quanet.errors import InvalidSetting
-
-    try:
-        return check_delimiter(delimiter)
-    except InvalidSetting as error:
-        raise typer.BadParameter(str(error)) from None
-
-
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model folder written by `quanet fit`.", show_default=False)
 ]
@@ -91,96 +60,12 @@ Files = Annotated[
         show_default=False,
     ),
 ]
-SkipBadFiles = Annotated[
-    bool,
-    typer.Option(
-        "--skip-bad-files",
-        help="Skip and report files that cannot be read or have other columns or types.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Text = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Text column; detected if only one column fits.", rich_help_panel=COLUMNS),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Label column; detected if only one column fits.", rich_help_panel=COLUMNS),
-]
 NormalizeLabels = Annotated[
     bool,
     typer.Option(
         "--normalize-labels",
         help="Merge labels that differ only in case, spaces, hyphens or Unicode form.",
         rich_help_panel=COLUMNS,
-    ),
-]
-By = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN[:PERIOD]",
-        help="Group by a column, or by day, week, month, quarter or year of a date column. Repeatable.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-DateFormat = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FORMAT",
-        callback=_check_date_format,
-        help="Format of dates, such as %d/%m/%Y, excel or unix; detected if only one fits.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Encoding = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        callback=_check_encoding,
-        help="Encoding of the files, such as utf-8, latin-1 or cp1252; auto: detected and reported.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Delimiter = Annotated[
-    str,
-    typer.Option(
-        metavar="CHARACTER",
-        callback=_check_delimiter,
-        help="Delimiter of CSV files, such as ';' or tab; auto: found in the first lines.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of weights, such as views: shares of exposure instead of shares of rows.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Rows with the same value, such as an author, are not independent: wider intervals, of their source.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Names = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="LABEL=NAME", help="Names of classes in the answer: 0=negative,1=positive.", rich_help_panel=HOW
-    ),
-]
-ShowClass = Annotated[
-    str | None,
-    typer.Option("--class", metavar="LABEL", help="Class to show first.", show_default=False, rich_help_panel=HOW),
-]
-Level = Annotated[float, typer.Option(help="Confidence level of the intervals, between 0 and 1.", rich_help_panel=HOW)]
-Seed = Annotated[
-    int,
-    typer.Option(
-        min=0, max=LARGEST_SEED, help="Random seed: the same seed gives the same result.", rich_help_panel=HOW
     ),
 ]
 
@@ -196,15 +81,7 @@ ComparisonTarget = Annotated[
     Target,
     typer.Option(
         help="source: do the sources of the data differ by more than chance? bag: do exactly these rows differ?",
-        rich_help_panel=HOW,
-    ),
-]
-NoDrift = Annotated[
-    bool,
-    typer.Option(
-        "--no-drift",
-        help="Intervals without drift, as if only class shares had changed since training.",
-        rich_help_panel=HOW,
+        rich_help_panel=METHOD,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.", rich_help_panel=OUTPUT)]
@@ -298,53 +175,25 @@ def check_state_file(path: Path | None, option: str = "--save-state") -> None:
         raise typer.BadParameter(f"{path} does not end in .arrow.", param_hint=option)
 
 
-def check_level(level: float) -> float:
-    """A confidence level; anything else is a usage error."""
-    from quanet.errors import InvalidSetting
-    from quanet.parameters import check_level as check
-
-    try:
-        check(level)
-    except InvalidSetting as error:
-        raise typer.BadParameter(str(error), param_hint="--level") from None
-    return level
-
-
-def parse_keys(texts: Sequence[str], option: str = "--by") -> "list[Key]":
-    """Columns to group by, as given with --by or another option; anything else is a usage error."""
+def parse_one_key(text: str, option: str) -> "Key":
+    """A column to group by, as given with an option; anything else is a usage error."""
     from quanet.data.periods import parse_key
     from quanet.errors import InvalidSetting
 
     try:
-        return [parse_key(text) for text in texts]
+        return parse_key(text)
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
 
-def split_names(texts: Sequence[str] | None) -> list[str]:
-    """Names of an option that may be repeated or hold several, separated by commas."""
-    return [name.strip() for text in texts or [] for name in text.split(",") if name.strip()]
-
-
-def check_class(label: str | None, names: "ClassNames") -> str | None:
+def check_class(naming: Naming, names: "ClassNames") -> str | None:
     """The class given with --class, by its name or its label, as answers show it; else a usage error."""
     from quanet.errors import InvalidSetting
 
     try:
-        return names.find(label)
+        return names.find(naming.show)
     except InvalidSetting as error:
         raise typer.BadParameter(str(error), param_hint="--class") from None
-
-
-def check_names(texts: Sequence[str] | None) -> dict[str, str]:
-    """Names of classes given with --names, by label; anything else is a usage error."""
-    from quanet.data.columns import parse_names
-    from quanet.errors import InvalidSetting
-
-    try:
-        return parse_names(split_names(texts))
-    except InvalidSetting as error:
-        raise typer.BadParameter(str(error), param_hint="--names") from None
 
 
 def name_classes(classes: Any, given: Mapping[str, str], saved: Mapping[str, str] | None = None) -> "ClassNames":

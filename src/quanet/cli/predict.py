@@ -1,5 +1,6 @@
 """`quanet predict`: estimate the shares of classes in new files."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,40 +18,24 @@ from quanet.cli.console import (
 )
 from quanet.cli.model_folder import load_model, read_files, read_grouped
 from quanet.cli.options import (
-    COLUMNS,
     OUTPUT,
     AnswerFormat,
-    By,
-    Cluster,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Engine,
     EngineName,
     Files,
     Force,
-    Level,
     ModelFolder,
-    Names,
-    NoDrift,
     Output,
     Report,
     SaveState,
-    Seed,
-    ShowClass,
-    SkipBadFiles,
-    Text,
-    Weight,
     Workers,
     check_class,
-    check_level,
     check_outputs,
     check_state_file,
     choose_engine,
     choose_format,
-    parse_keys,
-    split_names,
 )
+from quanet.data.settings import BadFiles, ClusteredReading, Estimation, Naming, split_names
 from quanet.errors import brief
 
 if TYPE_CHECKING:
@@ -63,29 +48,12 @@ if TYPE_CHECKING:
 def predict(
     model: ModelFolder,
     files: Files,
-    by: By = None,
-    text: Text = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Numeric columns, if the model does not record which ones it was trained on.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    weight: Weight = None,
-    cluster: Cluster = None,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
+    reading: ClusteredReading,
+    bad_files: BadFiles,
+    estimation: Estimation,
+    naming: Naming,
     engine: Engine = EngineName.local,
     workers: Workers = None,
-    skip_bad_files: SkipBadFiles = False,
-    level: Level = 0.95,
-    seed: Seed = 0,
-    no_drift: NoDrift = False,
-    show: ShowClass = None,
-    names: Names = None,
     form: AnswerFormat = None,
     output: Output = None,
     plot: Annotated[
@@ -145,12 +113,11 @@ def predict(
     from quanet.workflows.items import check_items, write_items
     from quanet.workflows.predict import estimate_shares
 
-    check_level(level)
     form = choose_format(form, output)
     check_state_file(save_state)
     check_outputs(output, items, save_state, plot=plot, report=report, force=force)
-    keys, kept = parse_keys(by or []), split_names(keep)
-    if cluster is not None:
+    kept = split_names(keep)
+    if reading.cluster is not None:
         _check_cluster(engine, workers, save_state)
     choice = choose_engine(model, engine, workers)
     if items is not None:
@@ -158,34 +125,26 @@ def predict(
     elif kept:
         raise typer.BadParameter("Columns are kept in the file of --items. Add --items FILE.", param_hint="--keep")
     with warnings_as_lines():
-        quantifier, facts = load_model(model, names)
-        show = check_class(show, facts["class_names"])
+        quantifier, facts = load_model(model, naming)
+        show = check_class(naming, facts["class_names"])
         data = open_files(
             quantifier,
             facts,
             files,
-            keys,
-            text=text,
-            features=split_names(features),
-            weight=weight,
-            cluster=cluster,
-            date_format=date_format,
-            encoding=encoding,
-            delimiter=delimiter,
-            skip_bad=skip_bad_files,
+            reading,
+            cluster=reading.cluster,
+            skip_bad=bad_files.skip_bad_files,
         )
         if items is not None:
-            check_items(data.tables("--items"), kept, [key.column for key in keys], quantifier.classes_)
-        reading = _read(data, choice, save_state, date_format)
-        _warn_of_labels(reading, facts["class_names"], facts.get("label"))
+            check_items(data.tables("--items"), kept, [key.column for key in reading.keys], quantifier.classes_)
+        instances = _read(data, choice, save_state, reading)
+        _warn_of_labels(instances, facts["class_names"], facts.get("label"))
         with progress("Estimating") as update, listening(training_progress(update)):
             shares = estimate_shares(
                 quantifier,
-                reading,
-                keys=keys,
-                level=level,
-                seed=seed,
-                drift=not no_drift,
+                instances,
+                keys=reading.keys,
+                **asdict(estimation),
                 source=data.name,
                 model=describe_model(model, facts, quantifier),
                 progress=lambda what: update(None, f"Estimating: {what}"),
@@ -194,9 +153,9 @@ def predict(
         source = data.tables("--items")
         with progress(f"Writing {items}", source.size) as update:
             source.follow = update
-            number = write_items(items, data.reader, source, reading, shares, keep=kept)
+            number = write_items(items, data.reader, source, instances, shares, keep=kept)
         note(f"Items: {items} ({number:,} rows)")
-    del reading
+    del instances
     return_memory()
     if plot is not None:
         from quanet.report.charts import save_figure, trend_figure
@@ -217,7 +176,7 @@ def _check_cluster(engine: EngineName, workers: int | None, save_state: Path | N
         )
 
 
-def _read(data: "GroupFiles", engine: "EngineChoice", save: Path | None, form: str | None) -> "GroupedInputs":
+def _read(data: "GroupFiles", engine: "EngineChoice", save: Path | None, reading: ClusteredReading) -> "GroupedInputs":
     """The instances by group: from a state, or with every row if they have clusters."""
     reader = data.reader
     if reader.cluster is None:
@@ -226,11 +185,9 @@ def _read(data: "GroupFiles", engine: "EngineChoice", save: Path | None, form: s
         reader.quantifier,
         data.tables("--cluster"),
         reader.inputs,
-        reader.keys,
-        form,
-        weight=reader.weight,
+        reading,
         label=reader.label,
-        cluster=reader.cluster,
+        cluster=reading.cluster,
     )
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quanet.cli.options import HOW
+from quanet.data.settings import METHOD
 
 if TYPE_CHECKING:
     from quanet.workflows.drawing import Drawing
@@ -15,7 +15,7 @@ ProtocolName = Annotated[
         "--protocol",
         metavar="NAME",
         help="Protocol: app, upp, npp, dirichlet[:ALPHA], or by:COLUMN[:PERIOD] for the file's own groups.",
-        rich_help_panel=HOW,
+        rich_help_panel=METHOD,
     ),
 ]
 BagSize = Annotated[
@@ -24,7 +24,7 @@ BagSize = Annotated[
         min=2,
         max=10_000_000,
         help="Instances per bag; default 500, fewer if the file is small.",
-        rich_help_panel=HOW,
+        rich_help_panel=METHOD,
     ),
 ]
 Repeats = Annotated[
@@ -33,7 +33,7 @@ Repeats = Annotated[
         min=1,
         max=1_000_000,
         help="Bags per prevalence (app), or in total (others); default: 2,100 bags in total.",
-        rich_help_panel=HOW,
+        rich_help_panel=METHOD,
     ),
 ]
 

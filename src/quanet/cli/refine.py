@@ -8,38 +8,29 @@ from quanet.cli.console import command_settings, progress, warnings_as_lines, wr
 from quanet.cli.label import check_files
 from quanet.cli.model_folder import load_model, read_files
 from quanet.cli.options import (
-    COLUMNS,
-    HOW,
     AnswerFormat,
-    By,
     ComparisonTarget,
-    DateFormat,
-    Delimiter,
-    Encoding,
     Files,
     Force,
-    Level,
     ModelFolder,
-    Names,
     NormalizeLabels,
     Output,
     Report,
-    Seed,
-    ShowClass,
     Target,
-    Text,
-    Weight,
     check_class,
-    check_level,
     check_outputs,
     choose_format,
-    parse_keys,
 )
+from quanet.data.settings import COLUMNS, METHOD, Level, Naming, Reading, Seed
 
 
 def refine(
     model: ModelFolder,
     files: Files,
+    reading: Reading,
+    level: Level,
+    seed: Seed,
+    naming: Naming,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -52,26 +43,16 @@ def refine(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of labels; default: as in training.", rich_help_panel=COLUMNS),
     ] = None,
-    by: By = None,
-    text: Text = None,
     normalize_labels: NormalizeLabels = False,
-    weight: Weight = None,
     at_random: Annotated[
         bool,
         typer.Option(
             "--random",
             help="The labelled rows are a random part of the rows, or of the plan if rows of it were skipped.",
-            rich_help_panel=HOW,
+            rich_help_panel=METHOD,
         ),
     ] = False,
-    date_format: DateFormat = None,
-    encoding: Encoding = "auto",
-    delimiter: Delimiter = "auto",
-    level: Level = 0.95,
-    seed: Seed = 0,
     target: ComparisonTarget = Target.source,
-    show: ShowClass = None,
-    names: Names = None,
     form: AnswerFormat = None,
     output: Output = None,
     report: Report = None,
@@ -97,13 +78,11 @@ def refine(
     from quanet.workflows.label_sheet import read_labels
     from quanet.workflows.refine import refine_shares
 
-    check_level(level)
     form = choose_format(form, output)
     check_outputs(output, report=report, force=force)
-    keys = parse_keys(by or [])
     with warnings_as_lines():
-        quantifier, facts = load_model(model, names)
-        show = check_class(show, facts["class_names"])
+        quantifier, facts = load_model(model, naming)
+        show = check_class(naming, facts["class_names"])
         column = label or facts.get("label") or "label"
         if labels is None and not at_random:
             raise InvalidSetting(
@@ -114,28 +93,23 @@ def refine(
             quantifier,
             facts,
             files,
-            keys,
-            text=text,
-            weight=weight,
-            date_format=date_format,
-            encoding=encoding,
-            delimiter=delimiter,
+            reading,
         )
         source, reader = data.tables("quanet refine"), data.reader
         check_files(source)
-        reading = read_files(data)
-        sheet = None if labels is None else TableSource([labels], encoding=encoding)
+        instances = read_files(data)
+        sheet = None if labels is None else TableSource([labels], encoding=reading.encoding)
         given = read_labels(
             sheet, source, reader, column, facts["class_names"], at_random=at_random, normalize=normalize_labels
         )
         with progress("Refining") as update:
             refined = refine_shares(
                 reader,
-                reading,
+                instances,
                 given,
-                keys=keys,
-                level=level,
-                seed=seed,
+                keys=reading.keys,
+                level=level.level,
+                seed=seed.seed,
                 source=source.name,
                 labels_source=source.name if sheet is None else sheet.name,
                 target=target.value,

@@ -15,6 +15,7 @@ from quanet.corpus.state_files import check_belongs, is_state, merge_states
 from quanet.data.file_names import resolve, shown_name
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
+from quanet.data.settings import Inputs, Reading
 from quanet.data.streams import TableSource, partitions_of
 from quanet.errors import Detected, InvalidSetting
 
@@ -80,15 +81,10 @@ def open_files(
     quantifier: Quantifier,
     facts: dict[str, Any],
     files: Sequence[str],
-    keys: Sequence[Key],
+    reading: Inputs,
     *,
-    text: str | None = None,
-    features: Sequence[str] = (),
-    weight: str | None = None,
+    keys: Sequence[Key] | None = None,
     cluster: str | None = None,
-    date_format: str | None = None,
-    encoding: str = "auto",
-    delimiter: str = "auto",
     skip_bad: bool = False,
 ) -> GroupFiles:
     """Open files and saved states, and find the columns to read.
@@ -97,25 +93,28 @@ def open_files(
     ----------
     quantifier, facts : the model, and what is saved with it (`load_model`).
     files : tables, and states (.arrow).
-    keys : columns to group by.
-    text, features : input columns, if given.
-    weight, cluster, date_format, encoding, delimiter, skip_bad : as on the command line.
+    reading : what is read, and how.
+    keys : columns to group by; None for those of `reading`, a `Reading`.
+    cluster : a column of clusters, if wanted.
+    skip_bad : whether files that cannot be read are skipped.
     """
     states = tuple(resolve([file for file in files if is_state(file)]))
     tables = [file for file in files if not is_state(file)]
     source, inputs, label = None, InputColumns(), None
+    if keys is None:
+        keys = reading.keys if isinstance(reading, Reading) else ()
     if tables or not files:
-        source = TableSource(tables, encoding=encoding, delimiter=delimiter, skip_bad=skip_bad)
-        others = [*(key.column for key in keys), *(name for name in (weight, cluster) if name)]
+        source = TableSource(tables, **reading.table_options, skip_bad=skip_bad)
+        others = [*(key.column for key in keys), *(name for name in (reading.weight, cluster) if name)]
         source.check(others)
-        inputs = find_inputs(source, facts, text, features, exclude=others)
+        inputs = find_inputs(source, facts, reading.text, reading.features, exclude=others)
         label = facts.get("label") if facts.get("label") in source.columns else None
     reader = BatchReader(
         quantifier,
         inputs,
         keys=keys,
-        form=date_format,
-        weight=weight,
+        form=reading.date_format,
+        weight=reading.weight,
         label=label,
         model=facts["digest"],
         cluster=cluster,

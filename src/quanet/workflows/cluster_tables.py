@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,9 @@ from quanet.corpus.model_inputs import ModelFiles, choose_inputs
 from quanet.corpus.reading import BlockNames, collect, find_commas, find_forms
 from quanet.data.arrow_tables import cells_of
 from quanet.data.columns import PEEKED_ROWS, ClassNames, check_columns, comma_styles, report_style
-from quanet.data.periods import check_date_format, parse_key
+from quanet.data.settings import Estimation, TableReading
 from quanet.data.table_files import MAX_ROWS
 from quanet.errors import Detected, InvalidData
-from quanet.parameters import check_level
 from quanet.persist.load import facts_of
 from quanet.workflows.predict import Shares, estimate_shares
 
@@ -61,15 +60,8 @@ class ClusterTable:
 def predict_table(
     table: ClusterTable,
     model: str | Path | Quantifier,
-    *,
-    by: str | Sequence[str] = (),
-    text: str | None = None,
-    features: Sequence[str] = (),
-    weight: str | None = None,
-    date_format: str | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    drift: bool = True,
+    settings: TableReading,
+    estimation: Estimation,
 ) -> Shares:
     """Estimate the shares of every class in a table of a cluster, overall and by group.
 
@@ -77,21 +69,16 @@ def predict_table(
     ----------
     table : the rows.
     model : a model folder, or a fitted quantifier.
-    by : columns to group by, such as "product" or "date:month".
-    text, features : the text column, or numeric columns; default: those that the model was trained on.
-    weight : a column of weights, such as views.
-    date_format : format of dates, as in --date-format; detected if only one fits.
-    level, seed, drift : as in `estimate_shares`.
+    settings : what is read.
+    estimation : how shares are estimated.
     """
-    check_level(level)
-    keys = [parse_key(one) for one in ([by] if isinstance(by, str) else by)]
-    form = None if date_format is None else check_date_format(date_format)
+    keys, form, weight = settings.keys, settings.date_format, settings.weight
     others = [*(key.column for key in keys), *([weight] if weight else [])]
     check_columns(others, table.columns, table.name)
     files, facts = ModelFiles.of(model), {} if isinstance(model, Quantifier) else facts_of(model)
     loaded = files.quantifier()
     quantifier = ClassNames.of(loaded.classes_, {}, facts.get("names")).rename(loaded)
-    inputs, found = choose_inputs(table, facts, text, features, exclude=others)
+    inputs, found = choose_inputs(table, facts, settings.text, settings.features, exclude=others)
     if found:
         warnings.warn(Detected(found), stacklevel=3)
     reader = BatchReader(quantifier, inputs, keys=keys, form=form, weight=weight, model=files.digest)
@@ -105,6 +92,4 @@ def predict_table(
     if not isinstance(model, Quantifier):
         about = {"folder": str(model)} | about
     reading = reading_of(state, quantifier, table.name)
-    return estimate_shares(
-        quantifier, reading, keys=keys, level=level, seed=seed, drift=drift, source=table.name, model=about
-    )
+    return estimate_shares(quantifier, reading, keys=keys, **asdict(estimation), source=table.name, model=about)

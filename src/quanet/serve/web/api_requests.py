@@ -1,20 +1,20 @@
 """What the API accepts, with examples for its documentation."""
 
-from typing import Annotated
+from dataclasses import Field as DataclassField
+from dataclasses import fields
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, field_validator
 
-from quanet.data.csv_files import check_delimiter
-from quanet.data.encodings import check_encoding
-from quanet.data.periods import parse_key
 from quanet.errors import InvalidSetting, nearest
 from quanet.lab.catalogue import listed_methods
-from quanet.parameters import check_level
 from quanet.serve.web.api_models import MAX_ID
 from quanet.serve.web.file_titles import CONTROL, clean_title
+from quanet.serve.work.read_options import ReadOptions
 
+MOST = {"by": 5, "features": 1000, "names": 1000}  # values of a setting
 ProjectId = Annotated[str, Path(pattern="^[a-z2-7]{10}$", examples=["k3v7q2mxa5"])]
 Number = Annotated[int, Path(ge=1, le=MAX_ID, examples=[17])]
 Before = Annotated[int | None, Query(ge=1, le=MAX_ID, description="Those with a smaller id: the next page.")]
@@ -43,25 +43,29 @@ class LimitSettings(_Asked):
     batches: int | None = Field(default=None, ge=1, le=10**7, description="Batches kept.")
 
 
-class ProjectSettings(_Asked):
+def _field(one: DataclassField[Any]) -> tuple[Any, Any]:
+    """A setting as a field of a model of the API: None if it is not given, with the checks of the command line."""
+    kind: Any = type(one.default) if one.default is not None else str
+    kind = {str: Column, tuple: list[Column]}.get(kind, kind)
+    (low, high), most, check = one.metadata["bounds"], MOST.get(one.name), one.metadata["check"]
+
+    def checked(value: Any) -> Any:
+        if value is not None and check is not None:
+            check(value)
+        return value
+
+    facts = Field(default=None, description=one.metadata["help"], ge=low, le=high, max_length=most)
+    return Annotated[kind | None, facts, AfterValidator(checked)], None
+
+
+_FIELDS: dict[str, Any] = {one.name: _field(one) for one in fields(ReadOptions) if one.metadata}
+_Derived: Any = create_model("_Derived", __base__=_Asked, **_FIELDS)
+
+
+class ProjectSettings(_Derived):
     """How files are read and answers are computed, as options of the command line; None: detected, or the default."""
 
-    text: Column | None = Field(default=None, description="Column with the texts.")
-    features: list[Column] | None = Field(
-        default=None, max_length=1000, description="Numeric columns instead of texts."
-    )
-    label: Column | None = Field(default=None, description="Column with the labels of the training file.")
-    by: list[Column] | None = Field(default=None, max_length=5, description="Columns to group by, such as date:month.")
-    weight: Column | None = Field(default=None, description="Column with weights.")
-    date_format: Column | None = Field(default=None, description="Format of dates, such as %d/%m/%Y.")
-    encoding: Column | None = Field(default=None, description="Encoding of text files; auto detects it.")
-    delimiter: Column | None = Field(default=None, description="Delimiter of CSV files; auto finds it.")
-    normalize_labels: bool | None = Field(default=None, description="Unify spellings of labels: Pos, pos.")
-    names: list[Column] | None = Field(default=None, max_length=1000, description="Names of classes: 0=negative.")
-    show: Column | None = Field(default=None, description="The class that sentences are about.")
-    level: float | None = Field(default=None, description="Confidence level of intervals.")
     method: Column | None = Field(default=None, description="Quantification method, see quanet methods.")
-    seed: int | None = Field(default=None, ge=0, le=2**31 - 1, description="Seed.")
     webhook: str | None = Field(default=None, max_length=1000, description="Address that alarms are sent to.")
     limits: LimitSettings | None = None
 
@@ -69,32 +73,6 @@ class ProjectSettings(_Asked):
         extra="forbid",
         json_schema_extra={"examples": [{"text": "review", "label": "sentiment", "by": ["product", "date:month"]}]},
     )
-
-    @field_validator("by")
-    @classmethod
-    def _check_keys(cls, keys: list[str] | None) -> list[str] | None:
-        for key in keys or []:
-            parse_key(key)
-        return keys
-
-    @field_validator("level")
-    @classmethod
-    def _check_level(cls, level: float | None) -> float | None:
-        if level is not None:
-            check_level(level)
-        return level
-
-    @field_validator("encoding")
-    @classmethod
-    def _check_encoding(cls, encoding: str | None) -> str | None:
-        return encoding if encoding is None else check_encoding(encoding)
-
-    @field_validator("delimiter")
-    @classmethod
-    def _check_delimiter(cls, delimiter: str | None) -> str | None:
-        if delimiter is not None:
-            check_delimiter(delimiter)
-        return delimiter
 
     @field_validator("method")
     @classmethod
@@ -104,14 +82,6 @@ class ProjectSettings(_Asked):
         if method is not None and method.lower() not in known:
             raise InvalidSetting(f"Unknown method {method!r}. {nearest(method, known.values())}")
         return method and known[method.lower()]
-
-    @field_validator("names")
-    @classmethod
-    def _check_names(cls, names: list[str] | None) -> list[str] | None:
-        for name in names or []:
-            if not all(name.partition("=")):
-                raise InvalidSetting(f"{name!r} is not LABEL=NAME, such as 0=negative.")
-        return names
 
     @field_validator("webhook")
     @classmethod

@@ -31,7 +31,7 @@ def perform(context: JobContext) -> Finish:
     with context.store.read() as connection:
         upload = file(connection, row.id, int(context.job.payload["file"]))
     with context.named([upload]) as paths:
-        source = TableSource(paths, **options.text_form)
+        source = TableSource(paths, **options.table_options)
         follow = context.follow(options)
         source.follow = lambda done: follow(source, done, source.rows)
         there = _columns_in(options, source.columns)

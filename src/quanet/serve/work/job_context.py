@@ -65,7 +65,7 @@ class JobContext:
         from quanet.serve.work.read_options import MODEL
 
         models = self.memory.setdefault("models", LoadedModels())
-        return models.get(self.store.models.path(row.model), options.class_names, MODEL)
+        return models.get(self.store.models.path(row.model), options.by_label, MODEL)
 
     @contextmanager
     def named(self, files: Sequence[FileRow]) -> Iterator[list[str]]:

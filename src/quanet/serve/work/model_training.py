@@ -39,7 +39,7 @@ def perform(context: JobContext) -> Finish:
     context.report(0.95, "Measuring the coverage of intervals")
     coverage = held_out_coverage(quantifier, level=options.level, seed=options.seed)
     name = _store_model(context, quantifier, training, command)
-    classes = ClassNames.of(quantifier.classes_, options.class_names)
+    classes = ClassNames.of(quantifier.classes_, options.by_label)
     summary = summarize_training(training, settings=[("command", command)], focus=classes.find(options.show))
     forms = stored_forms(context.store.blobs, summary)
     data = _facts(training, classes, command) | {
@@ -75,14 +75,14 @@ def _use_model(connection: Connection, row: ProjectRow, upload: FileRow, name: s
 
 def _train(context: JobContext, options: ReadOptions, paths: list[str]) -> tuple[Quantifier, Training]:
     quantifier = new_quantifier(options.method or DEFAULT_METHOD, seed=options.seed)
-    source = TableSource(paths, **options.text_form)
+    source = TableSource(paths, **options.table_options)
     follow = context.follow(options)
     source.follow = lambda done: follow(source, done // 8, source.rows)
     groups = [key.column for key in options.keys if key.column in source.columns]  # are neither texts nor labels
     inputs, label, _ = choose_columns(
         source, options.text, options.label, features=options.features, detect=False, exclude=groups
     )
-    names = options.class_names
+    names = options.by_label
     data = read_labelled(source, inputs, label, normalize=options.normalize_labels, given=names)
     context.check_rows(source.name, source.rows, options)
     ClassNames.of(classes_of(data.y), names).find(options.show)  # raises before the work if the class is unknown

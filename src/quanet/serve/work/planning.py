@@ -31,7 +31,7 @@ def perform(context: JobContext) -> Finish:
     model = context.model(row, options)
     shown = list(dict.fromkeys(key.column for key in options.keys))
     with context.named([upload]) as paths:
-        source = TableSource(paths, **options.text_form)
+        source = TableSource(paths, **options.table_options)
         others = [*shown, *([options.weight] if options.weight else [])]
         source.check(others)
         inputs = find_inputs(source, model.facts, None, exclude=others)

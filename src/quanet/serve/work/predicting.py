@@ -25,7 +25,7 @@ def perform(context: JobContext) -> Finish:
         start_batch(connection, one.id)
     model = context.model(row, options)
     with context.named([upload]) as paths:
-        data = open_files(model.quantifier, model.facts, paths, options.keys, **options.reading)
+        data = open_files(model.quantifier, model.facts, paths, options.of_batches)
         state = data.state(follow=context.follow(options))
         context.check_rows(data.name, state.rows, options)
         reading = reading_of(state, model.quantifier, data.name)

@@ -2,60 +2,40 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from quanet.data.columns import parse_names
-from quanet.data.periods import Key, parse_key
+from quanet.data.periods import Key
+from quanet.data.settings import Estimation, Labels, Naming, Reading
 
+TEXT_FORM = ("encoding", "delimiter")
 MODEL = "model"  # the folder of the model in answers and commands; the download has this name
 MOST_FILES = 20  # named in a command; of more, a pattern
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How files are read and answers are computed; the options of the command line.
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(Reading, Labels, Estimation, Naming):
+    """How files are read and answers are computed: options of the command line, and what only projects have.
 
     Attributes
     ----------
-    text, features, label, weight, date_format, encoding, delimiter, normalize_labels, names, level, method, seed : as
-        on the command line; None, empty or a default if they are not set.
-    show : the class that sentences are about, as the user wrote it.
-    by : columns to group by.
+    method : as on the command line.
     rows : that a file may have; None for the limit of the service.
     webhook : the address that alarms are sent to.
     """
 
-    text: str | None = None
-    features: tuple[str, ...] = ()
-    label: str | None = None
-    by: tuple[str, ...] = ()
-    weight: str | None = None
-    date_format: str | None = None
-    encoding: str = "auto"
-    delimiter: str = "auto"
-    normalize_labels: bool = False
-    names: tuple[str, ...] = ()
-    show: str | None = None
-    level: float = 0.95
     method: str | None = None
-    seed: int = 0
     webhook: str = ""
     rows: int | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "ReadOptions":
         """The options in the settings of a project."""
-        values = {name: settings[name] for name in cls.__dataclass_fields__ if settings.get(name) is not None}
-        values |= {name: tuple(values[name]) for name in ("features", "by", "names") if name in values}
         limits = settings.get("limits") or {}
+        values = {one.name: settings[one.name] for one in fields(cls) if settings.get(one.name) is not None}
+        values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return cls(**values | ({"rows": limits["rows"]} if limits.get("rows") else {}))
-
-    @property
-    def keys(self) -> list[Key]:
-        """What to group by."""
-        return [parse_key(key) for key in self.by]
 
     @property
     def date_key(self) -> Key | None:
@@ -63,24 +43,9 @@ class ReadOptions:
         return next((key for key in self.keys if key.period), None)
 
     @property
-    def class_names(self) -> dict[str, str]:
-        """Names of classes by label."""
-        return parse_names(self.names)
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """Options of `open_files`. The columns of the instances are those of the model."""
-        return {"weight": self.weight, "date_format": self.date_format, **self.text_form}
-
-    @property
-    def text_form(self) -> dict[str, Any]:
-        """Options of `TableSource`."""
-        return {"encoding": self.encoding, "delimiter": self.delimiter}
-
-    @property
-    def _text_options(self) -> dict[str, Any]:
-        """Those of them that differ from the default, as options of a command."""
-        return {name: value for name, value in self.text_form.items() if value != "auto"}
+    def of_batches(self) -> "ReadOptions":
+        """How batches are read: the columns of the instances are those of the model."""
+        return replace(self, text=None, features=())
 
     def command(
         self, verb: str, files: Sequence[str], *, options: Sequence[str] = (), keys: bool = True, seeded: bool = True
@@ -92,43 +57,21 @@ class ReadOptions:
         >>> ReadOptions(by=("date:month",), level=0.9).command("predict", ["new reviews.csv"])
         "quanet predict model 'new reviews.csv' --by date:month --level 0.9"
         """
-        parts = ["quanet", *verb.split(), MODEL, *files_argument(files), *options]
-        parts += [part for key in self.by for part in ("--by", key)] if keys else []
-        parts += _given(
-            weight=self.weight,
-            date_format=self.date_format,
-            **self._text_options,
-            level=self.level if self.level != 0.95 else None,
-            seed=self.seed or None if seeded else None,
-            names=",".join(self.names),
-        )
-        return shlex.join([*parts, *(_given(**{"class": self.show}) if verb != "label plan" else [])])
+        names = ["weight", "date_format", *TEXT_FORM, "level", *(["seed"] if seeded else []), "names"]
+        given = self.given(*(["by"] if keys else []), *names, *([] if verb == "label plan" else ["show"]))
+        return shlex.join(["quanet", *verb.split(), MODEL, *files_argument(files), *options, *given])
 
     def fit_command(self, file: str) -> str:
         """The command that trains the same model."""
         parts = ["quanet", "fit", *files_argument([file]), "-o", MODEL]
-        parts += _given(
-            text=self.text,
-            features=",".join(self.features),
-            label=self.label,
-            **self._text_options,
-            method=self.method,
-            names=",".join(self.names),
-            seed=self.seed or None,
-        )
-        return shlex.join([*parts, *(["--normalize-labels"] if self.normalize_labels else [])])
+        parts += self.given("text", "features", "label", *TEXT_FORM)
+        parts += ["--method", self.method] if self.method else []
+        return shlex.join([*parts, *self.given("names", "seed", "normalize_labels")])
 
     def check_command(self, file: str) -> str:
         """The command that checks a table in the same way."""
-        parts = ["quanet", "check", *files_argument([file])]
-        parts += _given(text=self.text, label=self.label)
-        parts += [part for key in self.by for part in ("--by", key)]
-        return shlex.join([*parts, *_given(date_format=self.date_format, **self._text_options)])
-
-
-def _given(**options: Any) -> list[str]:
-    found = {name.replace("_", "-"): value for name, value in options.items() if value not in (None, "")}
-    return [part for name, value in found.items() for part in (f"--{name}", str(value))]
+        given = self.given("text", "label", "by", "date_format", *TEXT_FORM)
+        return shlex.join(["quanet", "check", *files_argument([file]), *given])
 
 
 def files_argument(names: Sequence[str]) -> list[str]:

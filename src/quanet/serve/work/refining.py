@@ -37,12 +37,12 @@ def perform(context: JobContext) -> Finish:
     path.write_bytes(sheet)
     try:
         with context.named([upload]) as paths, shown_as({str(path): LABELS}):
-            data = open_files(model.quantifier, model.facts, paths, options.keys, **options.reading)
+            data = open_files(model.quantifier, model.facts, paths, options.of_batches)
             reading = reading_of(data.state(follow=context.follow(options)), model.quantifier, data.name)
             source = data.tables("quanet refine")
             known = model.facts["class_names"]
             written = read_labels(
-                TableSource([str(path)], **options.text_form),
+                TableSource([str(path)], **options.table_options),
                 source,
                 data.reader,
                 column,
