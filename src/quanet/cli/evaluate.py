@@ -27,7 +27,7 @@ from quanet.cli.options import (
     check_class,
 )
 from quanet.cli.protocol import BagSize, ProtocolName, Repeats, parse_protocol
-from quanet.data.settings import Estimation, Inputs, Labels, Naming
+from quanet.data.settings import Estimation, FileColumns, LabelSpelling, Naming
 
 if TYPE_CHECKING:
     from quanet.data.instances import InputColumns
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 def evaluate(
     model: ModelFolder,
     files: Files,
-    inputs: Inputs,
-    labels: Labels,
+    inputs: FileColumns,
+    labels: LabelSpelling,
     estimation: Estimation,
     naming: Naming,
     protocol: ProtocolName = "app",
@@ -115,7 +115,7 @@ def evaluate(
 
 
 def _columns(
-    source: "TableSource", facts: dict[str, Any], given: Inputs, label: str | None, others: "list[str | None]"
+    source: "TableSource", facts: dict[str, Any], given: FileColumns, label: str | None, others: "list[str | None]"
 ) -> tuple["InputColumns", str]:
     """The columns of instances and of labels, which are none of the `others`."""
     from quanet.corpus.model_inputs import find_inputs

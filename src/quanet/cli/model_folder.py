@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quanet.corpus.reading import EngineChoice
     from quanet.data.instances import InputColumns
     from quanet.data.periods import Key
-    from quanet.data.settings import Inputs, Naming
+    from quanet.data.settings import FileColumns, Naming
     from quanet.data.streams import TableSource
 
 
@@ -90,7 +90,7 @@ def read_grouped(
     quantifier: "Quantifier",
     source: "TableSource",
     inputs: "InputColumns",
-    settings: "Inputs",
+    settings: "FileColumns",
     *,
     keys: "Sequence[Key] | None" = None,
     missing: str = "no group",

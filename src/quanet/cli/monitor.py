@@ -29,7 +29,7 @@ from quanet.cli.options import (
     choose_format,
     parse_one_key,
 )
-from quanet.data.settings import COLUMNS, Alarm, BadFiles, Inputs, Naming
+from quanet.data.settings import COLUMNS, Alarm, BadFiles, FileColumns, Naming
 
 if TYPE_CHECKING:
     from quanet.evaluation.monitor import Monitor
@@ -47,7 +47,7 @@ def monitor(
             rich_help_panel=COLUMNS,
         ),
     ],
-    inputs: Inputs,
+    inputs: FileColumns,
     bad_files: BadFiles,
     naming: Naming,
     alarm: Alarm,

@@ -15,7 +15,7 @@ from quanet.corpus.state_files import check_belongs, is_state, merge_states
 from quanet.data.file_names import resolve, shown_name
 from quanet.data.instances import InputColumns
 from quanet.data.periods import Key
-from quanet.data.settings import Inputs, Reading
+from quanet.data.settings import FileColumns, Reading
 from quanet.data.streams import TableSource, partitions_of
 from quanet.errors import Detected, InvalidSetting
 
@@ -81,7 +81,7 @@ def open_files(
     quantifier: Quantifier,
     facts: dict[str, Any],
     files: Sequence[str],
-    reading: Inputs,
+    reading: FileColumns,
     *,
     keys: Sequence[Key] | None = None,
     cluster: str | None = None,

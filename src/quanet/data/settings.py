@@ -260,7 +260,7 @@ class LabelColumn(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labels(LabelColumn):
+class LabelSpelling(LabelColumn):
     """Where the labels are, and how they are spelled."""
 
     normalize_labels: bool = setting(
@@ -293,7 +293,7 @@ class CheckedColumns(TableFormat, Grouping, LabelColumn, TextColumn):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledColumns(TableFormat, Labels, TextColumn):
+class LabelledColumns(TableFormat, LabelSpelling, TextColumn):
     """Where labelled texts are."""
 
 
@@ -313,7 +313,7 @@ class Instances(TextColumn):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs(TableFormat, Instances):
+class FileColumns(TableFormat, Instances):
     """The same in files."""
 
 
@@ -323,7 +323,7 @@ class TableReading(DateFormat, Instances, Grouping):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(Inputs, TableReading):
+class Reading(FileColumns, TableReading):
     """The same of files."""
 
 
