@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from quanet.data.settings import Estimation, TableReading
 from quanet.errors import Detected, InvalidData
 from quanet.workflows.cluster_tables import ClusterTable, predict_table
 from tests.corpus.conftest import KEYS, digits
@@ -24,16 +25,16 @@ def table(corpus):
 
 def test_a_table_has_the_digits_of_the_files_with_dates_detected_and_weights(corpus, expected, table):
     with pytest.warns(Detected, match="%d.%m.%Y"):
-        shares = predict_table(table, corpus.home / "model", by=KEYS, weight="views")
+        shares = predict_table(table, corpus.home / "model", TableReading(by=KEYS, weight="views"), Estimation())
     assert digits(shares) == expected
 
 
 def test_equal_blocks_count_twice_and_a_table_without_rows_is_refused(corpus, table):
     twice = ClusterTable(table.name, table.columns, table.first, lambda work: [*table.read(work), *table.read(work)])
-    shares = predict_table(twice, corpus.home / "model", by="product")
+    shares = predict_table(twice, corpus.home / "model", TableReading(by="product"), Estimation())
     assert shares.sizes.sum() == 2 * len(corpus.table)
     empty = ClusterTable(table.name, table.columns, table.first, lambda _: iter(()))
     with pytest.raises(InvalidData, match="The table has no rows"):
-        predict_table(empty, corpus.home / "model")
+        predict_table(empty, corpus.home / "model", TableReading(), Estimation())
     with pytest.raises(InvalidData, match="no column 'brand'"):
-        predict_table(table, corpus.home / "model", by="brand")
+        predict_table(table, corpus.home / "model", TableReading(by="brand"), Estimation())

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import quanet.ray
 import quanet.spark
-from quanet.cli.commands import command
 from quanet.cli.main import app
+from quanet.cli.options import command
 from quanet.data.settings import (
     LARGEST_SEED,
     ClusteredReading,

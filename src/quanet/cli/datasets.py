@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from quanet.cli.commands import command
 from quanet.cli.console import console, notes, problems
+from quanet.cli.options import command
 from quanet.data.settings import TextForm
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quanet.cli.commands import command
 from quanet.cli.console import command_settings, progress, warnings_as_lines, write_answer, write_table
 from quanet.cli.model_folder import load_model, read_grouped
-from quanet.cli.options import OUTPUT, AnswerFormat, Files, Force, ModelFolder, check_outputs, choose_format
+from quanet.cli.options import OUTPUT, AnswerFormat, Files, Force, ModelFolder, check_outputs, choose_format, command
 from quanet.data.settings import COLUMNS, METHOD, Level, Naming, Reading, Seed, split_names
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 from quanet import __version__
 from quanet.cli import datasets, experiment, label, token
 from quanet.cli.check import check
-from quanet.cli.commands import command as as_command
 from quanet.cli.compare import compare
 from quanet.cli.console import configure, console, print_error, problems, warnings_as_lines
 from quanet.cli.correct import correct
@@ -29,6 +28,7 @@ from quanet.cli.info import info
 from quanet.cli.merge import merge
 from quanet.cli.methods import methods
 from quanet.cli.monitor import monitor
+from quanet.cli.options import command as as_command
 from quanet.cli.predict import predict
 from quanet.cli.refine import refine
 from quanet.cli.serve import serve

@@ -1,18 +1,24 @@
-"""Options that several commands share, and how they are checked: files, columns, groups, the output.
+"""Options of commands: derived from settings classes, or shared by several commands: files, engines, the output.
+
+`command` makes a command of a function: a parameter that is a settings class becomes an option for each of its fields.
 
 --names and --class say how classes are shown, and which one comes first; --engine and --workers, which processes read
 the files.
 """
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from quanet.cli.console import console
-from quanet.data.settings import COLUMNS, METHOD, READING, Naming
+from quanet.data.settings import COLUMNS, METHOD, READING, Naming, Settings, flag_of, settings_classes
+from quanet.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from quanet.corpus.reading import EngineChoice
@@ -153,7 +159,6 @@ def check_outputs(*paths: Path | None, report: Path | None = None, plot: Path | 
 
 
 def _check_new(path: Path, *, force: bool) -> None:
-    from quanet.errors import InvalidSetting
     from quanet.files import check_writable
 
     if path.is_dir():
@@ -178,7 +183,6 @@ def check_state_file(path: Path | None, option: str = "--save-state") -> None:
 def parse_one_key(text: str, option: str) -> "Key":
     """A column to group by, as given with an option; anything else is a usage error."""
     from quanet.data.periods import parse_key
-    from quanet.errors import InvalidSetting
 
     try:
         return parse_key(text)
@@ -188,8 +192,6 @@ def parse_one_key(text: str, option: str) -> "Key":
 
 def check_class(naming: Naming, names: "ClassNames") -> str | None:
     """The class given with --class, by its name or its label, as answers show it; else a usage error."""
-    from quanet.errors import InvalidSetting
-
     try:
         return names.find(naming.show)
     except InvalidSetting as error:
@@ -199,7 +201,6 @@ def check_class(naming: Naming, names: "ClassNames") -> str | None:
 def name_classes(classes: Any, given: Mapping[str, str], saved: Mapping[str, str] | None = None) -> "ClassNames":
     """Names of these classes, see `ClassNames.of`; an unknown label is a usage error."""
     from quanet.data.columns import ClassNames
-    from quanet.errors import InvalidSetting
 
     try:
         return ClassNames.of(classes, given, saved)
@@ -238,3 +239,71 @@ def choose_engine(model: Path, engine: EngineName, workers: int | None) -> "Engi
     from quanet.corpus.reading import EngineChoice
 
     return EngineChoice(model, engine.value, workers).check()
+
+
+def command(verb: Callable[..., None]) -> Callable[..., None]:
+    """A function for typer: fields of settings classes are options; the verb gets settings objects.
+
+    A value that is not allowed is a usage error that names its option.
+    """
+    hints = get_type_hints(verb, include_extras=True)
+    kinds = settings_classes(verb)
+    parameters = []
+    for name, parameter in inspect.signature(verb).parameters.items():
+        options = map(_option, fields(kinds[name])) if name in kinds else [parameter.replace(annotation=hints[name])]
+        parameters += [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+
+    @wraps(verb)
+    def run(**given: Any) -> None:
+        settings = {name: settings_of(kind, given) for name, kind in kinds.items()}
+        verb(**given, **settings)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del run.__wrapped__
+    return run
+
+
+def settings_of(kind: type[Settings], given: dict[str, Any]) -> Settings:
+    """The settings with the values that were given, which are taken out; an invalid one is a usage error."""
+    own = {one.name: one for one in fields(kind)}
+    values = {name: given.pop(name) for name in own}
+    values |= {name: not value for name, value in values.items() if _is_off(own[name])}
+    values |= {name: tuple(value or ()) for name, value in values.items() if _is_several(own[name])}
+    try:
+        return kind(**values)
+    except InvalidSetting as error:
+        flag = flag_of(own[error.setting]) if error.setting in own else None
+        raise typer.BadParameter(str(error), param_hint=flag) from None
+
+
+def _option(one: Field[Any]) -> inspect.Parameter:
+    """A field of a settings class as a parameter for typer."""
+    facts, flag = one.metadata, flag_of(one)
+    kind, default, names = one.type, one.default, [flag] if facts["flag"] or isinstance(one.default, bool) else []
+    if _is_off(one):
+        default = False
+    if _is_several(one):
+        kind, default = list[str] | None, None
+    low, high = facts["bounds"]
+    option = typer.Option(
+        *names,
+        metavar=facts["metavar"],
+        help=facts["help"],
+        rich_help_panel=facts["panel"],
+        min=low,
+        max=high,
+        show_default=facts["show_default"],
+    )
+    return inspect.Parameter(
+        one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+    )
+
+
+def _is_off(one: Field[Any]) -> bool:
+    """Whether the option switches something off that is on."""
+    return flag_of(one).startswith("--no-")
+
+
+def _is_several(one: Field[Any]) -> bool:
+    return isinstance(one.default, tuple)

@@ -1,6 +1,6 @@
 """Settings of the verbs, declared once: default, check, help and unit of every option.
 
-The command line (`quanet.cli.commands`), Ray, Spark and the service derive their options from these classes. A verb
+The command line (`quanet.cli.options`), Ray, Spark and the service derive their options from these classes. A verb
 gets an object, not a list of options. A value that is not allowed raises `InvalidSetting`, which names its setting.
 """
 

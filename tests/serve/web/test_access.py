@@ -117,9 +117,9 @@ def test_signing_in_sets_a_signed_cookie_that_scripts_and_other_sites_cannot_use
     assert secrets["read"] not in cookie
     assert abroad.get("/api/projects").status_code == 200
     value = abroad.cookies[COOKIE]
-    abroad.cookies.set(COOKIE, value[:-2] + ("AA" if value[-2:] != "AA" else "BB"))
     abroad.cookies.delete(COOKIE)
-    abroad.cookies.set(COOKIE, value[:-2] + "AA")
+    # Not the last letter of the signature, of which some bits do not count.
+    abroad.cookies.set(COOKIE, value[:-9] + ("A" if value[-9] != "A" else "B") + value[-8:])
     assert abroad.get("/api/projects").status_code == 401
 
 
