@@ -16,7 +16,7 @@ from quanet.classifiers.folds import Folds, make_folds
 from quanet.data.duplicates import find_distinct, hash_texts, independent_size
 from quanet.data.synthetic import WordBags
 from quanet.errors import QuanetWarning
-from quanet.workflows.expected_errors import held_out_errors
+from quanet.workflows.fit import held_out_errors
 
 CLASSES = np.array([0, 1])
 

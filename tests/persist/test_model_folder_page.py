@@ -11,8 +11,7 @@ from quanet.data.instances import InputColumns
 from quanet.persist.load import CONTAINERS, READERS, model_facts
 from quanet.persist.save import MANY
 from quanet.persist.trust import FORMAT, library_versions
-from quanet.workflows.expected_errors import HeldOutErrors
-from quanet.workflows.fit import LearnedDrift, Training
+from quanet.workflows.fit import HeldOutErrors, LearnedDrift, Training
 from tests.page_fields import listed, sections
 
 PAGE = sections("reference/model-folder.md")

@@ -8,8 +8,7 @@ from quanet.report.fit import (
     summarize_training,
     which_error,
 )
-from quanet.workflows.expected_errors import HeldOutErrors
-from quanet.workflows.fit import LearnedDrift, Training
+from quanet.workflows.fit import HeldOutErrors, LearnedDrift, Training
 
 
 def made_training(**changes):

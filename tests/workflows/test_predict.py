@@ -15,7 +15,7 @@ from quanet.data.streams import TableSource
 from quanet.errors import InvalidData
 from quanet.evaluation.contents import SomeTexts
 from quanet.workflows import predict as workflow
-from quanet.workflows.expected_errors import held_out_errors
+from quanet.workflows.fit import held_out_errors
 from quanet.workflows.labelled import read_labelled
 from quanet.workflows.predict import diagnose_reading, estimate_shares
 

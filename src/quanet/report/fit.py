@@ -15,8 +15,7 @@ from quanet.workflows.fit import LIMIT_SIZES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quanet.workflows.expected_errors import HeldOutErrors
-    from quanet.workflows.fit import Training
+    from quanet.workflows.fit import HeldOutErrors, Training
 
 MOST_CLASSES = 12  # listed; the rest are added up
 LARGE_LIMIT = 0.05  # a share that can be missed in a group of usual size, from which readers are told

@@ -20,8 +20,7 @@ from quanet.serve.work.job_context import Finish, JobContext
 from quanet.serve.work.read_options import ReadOptions
 from quanet.serve.work.render_answer import stored_forms
 from quanet.simplex import classes_of
-from quanet.workflows.expected_errors import held_out_coverage
-from quanet.workflows.fit import DEFAULT_METHOD, Training, new_quantifier, save_training, train
+from quanet.workflows.fit import DEFAULT_METHOD, Training, held_out_coverage, new_quantifier, save_training, train
 from quanet.workflows.labelled import choose_columns, order_posteriors, read_labelled
 
 
