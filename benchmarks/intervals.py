@@ -88,7 +88,8 @@ def measure(path: Path) -> dict[str, Any]:
     from scipy.stats import norm
 
     from quanet import APP, predict_interval_bags
-    from quanet.classifiers.calibration import calibrate, cramer_rao_variance
+    from quanet.classifiers.calibration import calibrate
+    from quanet.evaluation.limits import cramer_rao_variance
 
     rows = np.load(path)
     codes = rows["test_codes"]
