@@ -54,6 +54,12 @@ def test_the_service_has_every_setting_of_reading_and_estimation():
             assert getattr(ReadOptions(), one.name) == one.default
 
 
+def test_the_service_accepts_no_setting_that_it_does_not_use():
+    """Its intervals always include drift."""
+    with pytest.raises(ValidationError, match="drift"):
+        ProjectSettings(drift=False)
+
+
 def test_a_new_field_is_an_option_a_keyword_and_part_of_the_shown_command():
     @dataclass(frozen=True, kw_only=True)
     class Kitchen(Settings):
@@ -83,6 +89,7 @@ def test_a_new_field_is_an_option_a_keyword_and_part_of_the_shown_command():
         (Level, "level", 1.0),
         (Seed, "seed", -1),
         (Seed, "seed", LARGEST_SEED + 1),
+        (Seed, "seed", 1.5),
         (TableFormat, "encoding", "latin-99"),
         (TableFormat, "delimiter", ";;"),
         (TableFormat, "date_format", "%Q"),

@@ -1,4 +1,4 @@
-"""Settings of the verbs, declared once: default, check, help and unit of every option.
+"""Settings of the verbs, declared once: default, check and help of every option.
 
 The command line (`quanet.cli.options`), Ray, Spark and the service derive their options from these classes. A verb
 gets an object, not a list of options. A value that is not allowed raises `InvalidSetting`, which names its setting.
@@ -44,7 +44,7 @@ def setting(
     flag : its name on the command line; one that begins with "--no-" switches it off. Else it is that of the field.
     separated : whether one text may have several values, separated by commas.
     show_default : whether the help shows the default.
-    bounds : the smallest and the largest value.
+    bounds : the smallest and the largest value, which are checked.
     """
     facts: dict[str, Any] = {"help": text, "check": check, "metavar": metavar, "panel": panel, "flag": flag}
     return field(
@@ -129,16 +129,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value, check = getattr(self, one.name), one.metadata.get("check")
-            if one.metadata.get("separated"):
+            value, facts = getattr(self, one.name), one.metadata
+            if facts.get("separated"):
                 value = split_names([value] if isinstance(value, str) else value)
-            if check is not None and value is not None:
-                try:
-                    value = check(value)
-                except InvalidSetting as error:
-                    error.setting = one.name
-                    raise
-            object.__setattr__(self, one.name, value)
+            try:
+                object.__setattr__(self, one.name, value if value is None or not facts else _checked(one, value))
+            except InvalidSetting as error:
+                error.setting = one.name
+                raise
 
     def given(self, *names: str) -> list[str]:
         """Settings of these names that differ from their defaults, as options of a command.
@@ -160,6 +158,15 @@ class Settings:
             else:
                 parts += [flag, ",".join(value) if isinstance(value, tuple) else str(value)]
         return parts
+
+
+def _checked(one: Field[Any], value: Any) -> Any:
+    """The value to use for a setting."""
+    check, (low, high) = one.metadata["check"], one.metadata["bounds"]
+    if high is not None:
+        allowed = whole(low, high) if isinstance(one.default, int) else between(low, high, including="both")
+        allowed.check(one.name, value)
+    return value if check is None else check(value)
 
 
 def _checked_keys(by: Any) -> tuple[str, ...]:
@@ -192,11 +199,6 @@ def _checked_delimiter(character: str) -> str:
 def _checked_level(level: float) -> float:
     check_level(level)
     return level
-
-
-def _checked_seed(seed: int) -> int:
-    whole(0, LARGEST_SEED).check("seed", seed)
-    return seed
 
 
 def _checked_names(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -362,7 +364,6 @@ class Seed(Settings):
     seed: int = setting(
         "Random seed: the same seed gives the same result.",
         0,
-        check=_checked_seed,
         panel=METHOD,
         bounds=(0, LARGEST_SEED),
     )
@@ -380,11 +381,6 @@ class Estimation(Seed, Level):
     )
 
 
-def _checked_tolerance(tolerance: float) -> float:
-    between(0, 1, including="both").check("tolerance", tolerance)
-    return tolerance
-
-
 @dataclass(frozen=True, kw_only=True)
 class Alarm(Settings):
     """When a change of a share is an alarm; None for the default, or for what a saved monitor has."""
@@ -398,7 +394,6 @@ class Alarm(Settings):
     )
     tolerance: float | None = setting(
         "Standard deviation between batches that is not a change, such as 0.01.",
-        check=_checked_tolerance,
         panel=METHOD,
         bounds=(0, 1),
     )

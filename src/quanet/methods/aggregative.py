@@ -39,6 +39,7 @@ class AggregativeQuantifier(Quantifier):
         scikit-learn splitter. The final classifier is fitted to all data. Folds do not depend on the order of the
         data, and copies of the same instance are always in the same fold (`quanet.data.duplicates`). A splitter gets
         the data in their order: to see how posteriors are on new products or days, pass one that leaves these out.
+        None: five folds, or ten with 200 to 2,000 texts if the classifier is `TextClassifier`.
 
     Attributes
     ----------

@@ -34,9 +34,7 @@ class QuaNet(Calibrated):
 
     Parameters
     ----------
-    classifier : see `AggregativeQuantifier`.
-    cv : see `AggregativeQuantifier`. None: ten folds with 200 to 2,000 texts if the classifier is `TextClassifier`,
-        which fits them in shared passes; otherwise five.
+    classifier, cv : see `AggregativeQuantifier`.
 
     Attributes
     ----------

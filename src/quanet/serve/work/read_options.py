@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quanet.data.periods import Key
-from quanet.data.settings import Estimation, LabelSpelling, Naming, Reading
+from quanet.data.settings import LabelSpelling, Level, Naming, Reading, Seed
 
 TEXT_FORM = ("encoding", "delimiter")
 MODEL = "model"  # the folder of the model in answers and commands; the download has this name
@@ -15,7 +15,7 @@ MOST_FILES = 20  # named in a command; of more, a pattern
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions(Reading, LabelSpelling, Estimation, Naming):
+class ReadOptions(Reading, LabelSpelling, Seed, Level, Naming):
     """How files are read and answers are computed: options of the command line, and what only projects have.
 
     Attributes
