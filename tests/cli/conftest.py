@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 import typer
 
-from quanet import WordBags
+from quanet import WordBags, load  # `quanet.load` is found now, before `call` replaces it where it is defined
 from quanet.cli import main
-from quanet.persist.load import load
 
 CLASSES = np.array(["negative", "positive"])
 COMMAND = typer.main.get_command(main.app)  # made once: that takes longer than many calls
